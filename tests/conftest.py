@@ -53,7 +53,7 @@ def no_drawing(monkeypatch) -> None:
 
     That every command writes its page is tested in tests/report, where all is drawn.
     """
-    from likewise.cli import page
+    from likewise.cli import options as page
 
     def written(where, wanted, progress=None, held=None):
         if not isinstance(where, Path) or not wanted.get(page.REPORT, False) or not (where / "run.json").is_file():

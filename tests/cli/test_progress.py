@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from likewise.cli import cli, compiling, progress, show
-from likewise.cli.compiling import Compilation
-from likewise.cli.progress import Bars, Events, ProgressLines
+from likewise.cli import cli, progress, show
+from likewise.cli.progress import Bars, Compilation, Events, ProgressLines
 from likewise.cli.wording import in_options
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -92,7 +91,7 @@ def adds_up(stats: dict[str, Any]) -> bool:
 
 
 def test_the_page_counts_and_the_last_line_says_so(typed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import likewise.cli.page as page
+    from likewise.cli import options as page
 
     def slowly(run: Path, *words: Any) -> tuple[Path, str]:
         assert (run / "run.json").is_file(), "the result is complete before its page is made"
@@ -134,7 +133,7 @@ def compiles(monkeypatch: pytest.MonkeyPatch, expected: int) -> Compilation:
     """Make it look as if a command were compiling its kernels."""
     compilation = Compilation()
     monkeypatch.setattr(progress, "COMPILATION", compilation)
-    monkeypatch.setitem(compiling.KERNELS, "dedup", expected)
+    monkeypatch.setitem(progress.KERNELS, "dedup", expected)
     compilation.begin("dedup", silent=False)
     return compilation
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from likewise.cli.escape import escaped
 from likewise.cli.supervise import supervised
+from likewise.cli.wording import escaped
 
 START = """
 import os, signal, sys, time, warnings

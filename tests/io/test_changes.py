@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from likewise.errors import InputError
-from likewise.io import changes as identity
-from likewise.io.changes import PIECE, SAMPLED
-from likewise.io.changes import identity as identify
+from likewise.io import seals as identity
 from likewise.io.read import ReadOptions, open_source
+from likewise.io.seals import PIECE, SAMPLED
+from likewise.io.seals import identity as identify
 
 
 def write(path, content, time=10**18):

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.errors import InputError
-from likewise.io.read import Files, ReadOptions, open_source, parquet
+from likewise.io.read import Files, ReadOptions, open_source
 from likewise.io.read.glimpse import glimpse
-from likewise.io.read.look import spread
+from likewise.io.read.tables import spread
 from made_inputs import documents, make
 
 EXACT = ["a.parquet", "one-group.parquet", "file.arrow", "packed.feather", "stream.arrow", "folder"]
@@ -134,7 +134,7 @@ def test_a_packed_parquet_file_is_unpacked_once(tmp_path: Path, monkeypatch: pyt
     packed = tmp_path / "b.parquet.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     source = open_source(packed)
-    monkeypatch.setattr(parquet, "unpacked", lambda file, owner: pytest.fail("it was unpacked again"))
+    monkeypatch.setattr("likewise.io.read.tables.unpacked", lambda file, owner: pytest.fail("it was unpacked again"))
     seen = glimpse(source)
     assert (seen.documents, seen.exact) == (1000, True)
 

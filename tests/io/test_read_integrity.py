@@ -14,7 +14,7 @@ from likewise.errors import FormatError, TextError
 from likewise.io.read import Files, ReadOptions, open_source
 from likewise.io.read.find import find
 from likewise.io.read.integrity import bytes_for_text, check_array, not_utf8
-from likewise.io.read.npy import mapped_array
+from likewise.io.read.open import mapped_array
 
 NOT_UTF8 = pa.array([b"good", b"b\xffd"]).view(pa.string())
 FAR = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(np.array([0, 900, 2], np.int32)), pa.py_buffer(b"ab")])

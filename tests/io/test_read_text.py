@@ -11,8 +11,8 @@ import pytest
 
 from likewise.errors import ColumnError, InputError, ParameterError, TextError
 from likewise.io.read import Aside, Files, ReadOptions, open_source
-from likewise.io.read.binary import MAGIC, MOST_NULS, is_binary
 from likewise.io.read.find import find
+from likewise.io.read.plain import MAGIC, MOST_NULS, is_binary
 from likewise.io.tables import read_tables
 
 PAGE = b"<html><title>A page</title><p>one &amp; two"

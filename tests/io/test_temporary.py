@@ -2,7 +2,7 @@
 
 import os
 
-from likewise.io.temporary import remove_temporary, temporary_file
+from likewise.io.disk import remove_temporary, temporary_file
 from likewise.io.workspace import Workspace
 
 

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 
 import runs
 from likewise.errors import IncompatibleError, OutputError
-from likewise.io.changes import changed_files
 from likewise.io.disk import atomic
-from likewise.io.seals import read_sealed, write_sealed
+from likewise.io.seals import changed_files, read_sealed, write_sealed
 from likewise.io.workspace import STEPS, WORK, Workspace
 
 IDENTITY = {"parameters": {"threshold": 0.8, "seed": 1}, "inputs": {"/data/a.csv": [10, 20, 30]}}

@@ -3,7 +3,7 @@ from arrays_of import ints
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.kernels import best
+from likewise.kernels import pairs as best
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 9), st.sampled_from([0.25, 0.5, 0.75, 1.0])),

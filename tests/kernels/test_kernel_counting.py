@@ -35,10 +35,6 @@ def ranked(ordered, lists, x, top, threshold, summed):
     return [(-negative, row, shared) for negative, row, shared in sorted(found)[:top]]
 
 
-def arrays(lists):
-    return lists.values, lists.offsets, lists.starts, lists.members, lists.first_of_size
-
-
 @given(SETS, THRESHOLDS, st.booleans(), st.integers(1, 4))
 def test_both_ways_give_the_best_partners(sets, threshold, summed, top):
     lists, ordered = arranged(sets)
@@ -49,14 +45,11 @@ def test_both_ways_give_the_best_partners(sets, threshold, summed, top):
         for patience in (10**9, None):
             best, rows, shared = np.zeros(top), np.zeros(top, np.int64), np.zeros(top, np.int64)
             if patience is None:
-                held = counting.meet_all(
-                    x, lists.rows, lists.sizes, *arrays(lists), threshold, summed, counts, touched, best, rows, shared
-                )
+                held = counting.meet_all(x, lists._lists, threshold, summed, counts, touched, best, rows, shared)
             else:
                 held = counting.meet_rare_first(
-                    x, lists.rows, lists.sizes, lists.maps, *arrays(lists), threshold, summed, patience, stamps,
-                    best, rows, shared,
-                )  # fmt: skip
+                    x, lists._lists, threshold, summed, patience, stamps, best, rows, shared
+                )
             assert list(zip(best[:held], rows[:held], shared[:held], strict=True)) == truth
     assert not counts.any()
 
@@ -69,9 +62,7 @@ def test_a_search_that_takes_too_long_is_counted(sets, threshold, summed):
     for x in range(n):
         stamps = np.full(n, -1, np.int32)
         best, rows, shared = np.zeros(top), np.zeros(top, np.int64), np.zeros(top, np.int64)
-        held = counting.meet_rare_first(
-            x, lists.rows, lists.sizes, lists.maps, *arrays(lists), threshold, summed, 0, stamps, best, rows, shared
-        )
+        held = counting.meet_rare_first(x, lists._lists, threshold, summed, 0, stamps, best, rows, shared)
         assert held < 0 or held == len(ranked(ordered, lists, x, top, threshold, summed))
         truth = {(round(score, 9), row) for score, row, _ in ranked(ordered, lists, x, n, threshold, summed)}
         seen = -1 - held if held < 0 else held
@@ -86,7 +77,7 @@ def test_pairs_stop_where_there_is_no_room_and_go_on(sets, threshold, summed, mo
     out = [np.empty(n + more, np.int32) for _ in range(3)]
     found, x = [], 0
     while x < n:
-        after, count = counting.count_pairs(x, n, lists.sizes, *arrays(lists), threshold, summed, counts, touched, *out)
+        after, count = counting.count_pairs(x, n, lists._lists, threshold, summed, counts, touched, *out)
         assert after > x
         found += zip(*(array[:count].tolist() for array in out), strict=True)
         x = after

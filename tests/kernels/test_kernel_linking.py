@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.kernels import linking, record_words
-from likewise.kernels.nearest_records import nearest
+from likewise.kernels.linking import nearest
 
 
 def rows_of(rng: np.random.Generator, rows: int, terms: int) -> tuple[list[dict[int, float]], np.ndarray]:

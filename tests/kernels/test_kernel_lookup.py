@@ -9,9 +9,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from likewise.kernels import lookup
-from likewise.kernels.lookup import IndexAim, IndexHits, IndexQueries, IndexTables, answer, shingle_keys
+from likewise.kernels.lookup import (
+    GONE,
+    IndexAim,
+    IndexHits,
+    IndexQueries,
+    IndexTables,
+    answer,
+    fill_starts,
+    merge_entries,
+    put_rows,
+    shingle_keys,
+    sort_sets,
+)
 from likewise.kernels.overlap import CONTAINMENT, JACCARD
-from likewise.kernels.postings import GONE, fill_starts, merge_entries, put_rows, sort_sets
 from likewise.kernels.sketch import key_sets
 
 KEYS = st.lists(st.sampled_from([0, 1, 2, 7, 2**31, 2**32 - 2, 2**32 - 1]), max_size=30)

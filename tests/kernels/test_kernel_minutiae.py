@@ -147,10 +147,8 @@ def test_votes(queries, others, owners, most, least):
     slots = np.concatenate([[0], np.cumsum(np.bincount(hashed, minlength=16))])
     found, best = np.zeros(4, np.int64), np.full((4, 2, 4), 7.0)
     poses = np.zeros((n + len(others), 3))
-    written = minutiae.propose(
-        0, n, maybe, counts, width, slots, keys[order], where[order], owner, 1, poses, 48.0, np.full(4, float(least)),
-        most, found, best,
-    )  # fmt: skip
+    index = minutiae.TripleTables(maybe, counts, width, slots, keys[order], where[order], owner)
+    written = minutiae.propose(0, n, index, 1, poses, 48.0, np.full(4, float(least)), most, found, best)
     expected = {}
     for g, squares in enumerate(others):
         votes = sum(naive_triples(seen, squares, width) for seen in queries)

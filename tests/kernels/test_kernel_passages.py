@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.kernels import passages, winnowing
+from likewise.kernels import documents, passages
 from likewise.kernels.documents import document_units
 from likewise.shingle import Words
 from likewise.shingle.unicode import split_words, unicode_tables
 
 passages = Opened(passages)
-winnowing = Opened(winnowing)
+documents = Opened(documents)
 
 TEXTS = st.text(st.sampled_from("aAbc \n中文\u0301ßΐé.😀"), max_size=30)
 FEW_WORDS = st.lists(st.integers(1, 3), max_size=14)
@@ -38,7 +38,7 @@ def test_words_and_their_places(text, before):
     data, offsets = utf8([text], before)
     room = len(data) + 1
     values, starts, ends = np.zeros(room, np.uint64), np.zeros(room, np.int64), np.zeros(room, np.int64)
-    n = winnowing.placed_words(data, offsets[0], offsets[1], *unicode_tables(), values, starts, ends)
+    n = documents.placed_words(data, offsets[0], offsets[1], *unicode_tables(), values, starts, ends)
     assert list(zip(numbers(starts[:n]), numbers(ends[:n]), strict=True)) == places_of(text)
     assert numbers(values[:n]) == [oracles.hash_unit(Words(1), unit) for unit in Words(1).units(text)]
     same, space = np.zeros(room, np.uint64), np.zeros(4 * room + 40, np.uint64)
@@ -54,7 +54,7 @@ def winnowed(words, k, window):
     """The fingerprints that the kernel chooses: (hash, place)."""
     room = len(words) + 1
     values, places = np.zeros(room, np.uint64), np.zeros(room, np.int64)
-    n = winnowing.winnow(hashes(words), len(words), k, window, np.zeros(room, np.uint64), values, places)
+    n = documents.winnow(hashes(words), len(words), k, window, np.zeros(room, np.uint64), values, places)
     return list(zip(numbers(values[:n]), numbers(places[:n]), strict=True))
 
 
@@ -91,7 +91,7 @@ def test_fingerprints_of_documents(texts, k, window):
     words, values = np.zeros(room, np.uint64), np.zeros(room, np.uint64)
     places, starts = np.zeros(room, np.int64), np.zeros(len(texts) + 1, np.int64)
     recipe = Words(k).recipe()
-    n = winnowing.fingerprint_documents(data, offsets, recipe, window, words, starts, values, places)
+    n = documents.fingerprint_documents(data, offsets, recipe, window, words, starts, values, places)
     expected, at = [], 0
     for row, text in enumerate(texts):
         units = [oracles.hash_unit(Words(1), unit) for unit in Words(1).units(text)]
@@ -121,9 +121,9 @@ def runs_of(a, b, least, limit=1 << 20):
     if min(len(a), len(b)) < least:
         return [], 0
     passages.shingles(hashes(a), len(a), least, grams)
-    passages.enter_grams(grams, len(a) - least + 1, 6, heads, nexts, often)
+    passages.enter_grams(grams, len(a) - least + 1, heads, nexts, often)
     space = np.zeros(60, np.uint64)
-    total = passages.find_grams(grams, 6, heads, often, hashes(b), len(b), least, space, firsts, limit)
+    total = passages.find_grams(grams, len(a) - least + 1, heads, often, hashes(b), len(b), least, space, firsts, limit)
     if total > limit:
         return None, total
     runs = np.zeros((total, 3), np.int64)
@@ -219,7 +219,7 @@ def test_passages_of_documents_come_in_parts(every):
     room = len(data)
     units, values = np.zeros(room, np.uint64), np.zeros(room, np.uint64)
     places, starts = np.zeros(room, np.int64), np.zeros(4, np.int64)
-    n = winnowing.fingerprint_documents(data, offsets, recipe, 2, units, starts, values, places)
+    n = documents.fingerprint_documents(data, offsets, recipe, 2, units, starts, values, places)
     order = np.argsort(values[:n], kind="stable")
     index = passages.SourceIndex(units[: starts[-1]].copy(), starts, values[order], places[order].astype(np.uint32))
     rules = passages.PassageRules(3, 2, 4, 1, 3, 10, every)

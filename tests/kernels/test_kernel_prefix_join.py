@@ -13,10 +13,10 @@ import oracles
 from likewise import exact as public
 from likewise.base.arrays import Sets
 from likewise.exact import Bounds
-from likewise.kernels import growing, hashing, overlap, pairs
+from likewise.kernels import hashing, overlap, pairs
 from likewise.kernels import prefix_join as exact
 from likewise.kernels import strings as writing
-from likewise.kernels.hashtable import TABLE_ODD, move_numbers
+from likewise.kernels.hashtable import TABLE_ODD, move_numbers, table_bits
 from likewise.search.exact import join as joins
 
 hashing = Opened(hashing)
@@ -28,7 +28,7 @@ THRESHOLDS = st.sampled_from(FIXED) | st.floats(0.01, 1)
 SYMBOLS = st.sampled_from(LAST_SLOTS) | FEW_64 | st.integers(0, 9)
 SETS = st.lists(st.lists(SYMBOLS, unique=True, max_size=8), max_size=6)
 
-NO_FLOORS = np.zeros(0), np.zeros(0), 0, np.zeros(0, np.int32)
+NO_FLOORS = (np.zeros(0), np.zeros(0)), 0, np.zeros(0, np.int32)
 
 
 def sets_of(lists):
@@ -133,7 +133,7 @@ def test_numbers_and_lists_of_symbols(lists, first, data):
     prefix = [data.draw(st.integers(0, 9)) for _ in lists]
     positions = np.array([i for tokens in lists for i in range(len(tokens))], np.int32)
     indexed = [tokens[:p] for tokens, p in zip(lists, prefix, strict=True)]
-    room = 1 << int(exact.table_bits(max(1, len(symbols))))
+    room = 1 << int(table_bits(max(1, len(symbols))))
     table, numbered = np.zeros(room, np.uint64), np.full(room, -1, np.int32)
     out = np.empty(len(symbols), np.int32)
     count = exact.number_symbols(symbols, positions, offsets, first, ints(prefix), table, numbered, out)
@@ -198,12 +198,12 @@ def test_entries_are_chained_and_tables_can_be_moved(lists):
     """Every symbol leads to the sets that have it, the last one first, before and after the move."""
     symbols, offsets = ragged(lists)
     positions = np.array([10 + i for tokens in lists for i in range(len(tokens))], np.int32)
-    size = 1 << int(exact.table_bits(max(1, len(symbols))))
+    size = 1 << int(table_bits(max(1, len(symbols))))
     table, heads = np.zeros(size, np.uint64), np.full(size, -1, np.int64)
     nexts, sets, places = (np.empty(len(symbols), kind) for kind in (np.int64, np.int32, np.int32))
     used = ints([0, 0])
-    for i in range(len(lists)):
-        growing.enter(symbols, positions, offsets[i], offsets[i + 1], 5 + i, table, heads, nexts, sets, places, used)
+    lists_of = exact.GrowingLists(table, heads, nexts, sets, places, used)
+    exact.enter_strings(symbols, positions, offsets, 5, lists_of)
     known = set(itertools.chain(*lists))
     assert numbers(used) == [len(symbols), len(known)]
     new_table, new_heads = np.zeros(4 * size, np.uint64), np.full(4 * size, -1, np.int64)
@@ -250,17 +250,8 @@ def test_verify_overlap(lists, others, measure, threshold, data):
     rows_b = [*range(len(others))] if data is None else data.draw(st.permutations(range(len(others))))
     left, right = ints([a for a in rows_a for _ in rows_b]), ints([b for _ in rows_a for b in rows_b])
     out = np.empty(len(left))
-    overlap.verify_overlap(
-        left,
-        right,
-        *ragged(lists),
-        ints(rows_a),
-        *ragged(others),
-        ints(rows_b),
-        *Bounds(measure, threshold).code,
-        *NO_FLOORS,
-        out,
-    )
+    sides = (*ragged(lists), ints(rows_a)), (*ragged(others), ints(rows_b))
+    overlap.verify_overlap(left, right, *sides, Bounds(measure, threshold).code, *NO_FLOORS, out)
     truth = [oracles.similarity(measure, lists[rows_a[a]], others[rows_b[b]]) for a, b in zip(left, right, strict=True)]
     assert out.tolist() == [similarity if similarity >= threshold else -1.0 for similarity in truth]
 
@@ -274,9 +265,9 @@ def test_pairs_of_use_are_verified_with_floors(lists, others, measure, threshold
     left, right = ints([a for a in range(len(lists)) for _ in others]), ints([*range(len(others))] * len(lists))
     most = np.array([len(set(lists[a]) & set(others[b])) for a, b in zip(left, right, strict=True)], np.int32)
     out = np.empty(len(left))
-    sides = (*ragged(lists), ints(range(len(lists))), *ragged(others), ints(range(len(others))))
+    sides = ((*ragged(side), ints(range(len(side)))) for side in (lists, others))
     code = Bounds(measure, threshold).code
-    overlap.verify_overlap(left, right, *sides, *code, *floors, best, most, out)
+    overlap.verify_overlap(left, right, *sides, code, tuple(floors), best, most, out)
     truth = [oracles.similarity(measure, lists[a], others[b]) for a, b in zip(left, right, strict=True)]
     for a in range(len(lists)):
         of = slice(a * len(others), (a + 1) * len(others))
@@ -299,7 +290,7 @@ def test_verify_looks_at_every_element_of_long_sets(shared):
         b = [*a[:missing], 1000, *a[missing + 1 :]]
         out = np.empty(2)
         where = *ragged([a, b]), ints([0, 1])
-        overlap.verify_overlap(ints([0, 0]), ints([0, 1]), *where, *where, *code, *NO_FLOORS, out)
+        overlap.verify_overlap(ints([0, 0]), ints([0, 1]), where, where, code, *NO_FLOORS, out)
         assert out.tolist() == [1.0, -1.0]
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import oracles
 from likewise.kernels import sets
+from likewise.kernels.hashtable import table_bits
 from likewise.search.exact.bounds import least_fraction
 
 sets = Opened(sets)
@@ -19,7 +20,7 @@ THRESHOLDS = [0.1, 0.1 + 0.2, 1 / 3, 0.5, 2 / 3, 0.7, 0.8, 0.9, 1.0]
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 1000])
 def test_a_table_is_a_power_of_two_and_at_most_half_full(n):
-    assert 2 * n <= 1 << int(sets.table_bits(n)) <= max(16, 4 * n)
+    assert 2 * n <= 1 << int(table_bits(n)) <= max(16, 4 * n)
 
 
 @given(BAGS)

@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.kernels import documents, stopwords
+from likewise.kernels import documents
+from likewise.kernels import text as kernels
 from likewise.kernels.hashtable import fill_table, slot_of
 from likewise.shingle import StopWords, Words
 from likewise.shingle.unicode import unicode_tables
 
-stopwords = Opened(stopwords)
+kernels = Opened(kernels)
 
 KINDS = unicode_tables()[0]
 WORDS = ["the", "a", "I", "der", "und", "x", "le", "cat"]
@@ -21,7 +22,7 @@ TEXT = st.text(st.sampled_from("aAb \n中\u0301ßΐ._é\U00020000"), max_size=30
 def test_short_words_are_marked(text, before, letters):
     data, offsets = utf8([text], before)
     flags = np.full(len(text) + 2, 9, np.uint64)
-    n = stopwords.mark_short(data, offsets[0], offsets[1], KINDS, letters, flags)
+    n = kernels.mark_short(data, offsets[0], offsets[1], KINDS, letters, flags)
     words = oracles.words(Words(1, casefold=False), text, KINDS)
     assert numbers(flags[:n]) == [sum(KINDS[ord(char)] != 3 for char in word) <= letters for word in words]
     assert (flags[n:] == 9).all()
@@ -39,8 +40,8 @@ def test_the_language_is_the_one_with_most_stop_words(texts):
         tongues[slot_of(table, value)] = sum(1 << bit for bit, language in enumerate(known) if word in language)
     for text in texts:
         units = np.array([oracles.hash_bytes(word.encode()) for word in text.split()], np.uint64)
-        votes = np.empty(stopwords.MOST_LANGUAGES, np.int64)
-        got = stopwords.language_of(units, len(units), table, tongues, 3, votes)
+        votes = np.empty(kernels.MOST_LANGUAGES, np.int64)
+        got = kernels.language_of(units, len(units), table, tongues, 3, votes)
         counts = [sum(word in language for word in text.split()) for language in known]
         assert got == (counts.index(max(counts)) if any(counts) else -1)
 

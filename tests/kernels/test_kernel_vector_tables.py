@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.kernels import bits, vector_scan
+from likewise.kernels import intrinsics, vector_scan
 from likewise.kernels import vector_tables as tables
 
 WORD = st.integers(0, 2**64 - 1)
@@ -24,7 +24,7 @@ def words_of(rows, width):
 
 @given(WORD)
 def test_ones(word):
-    assert bits.ones(word) == word.bit_count()
+    assert intrinsics.ones(word) == word.bit_count()
     apart = np.empty((1, 1), np.float32)
     vector_scan.bits_apart(words_of([[word]], 1), words_of([[0]], 1), apart)
     assert -apart[0, 0] == word.bit_count()

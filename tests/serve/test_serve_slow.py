@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from likewise.errors import LikewiseError, ParameterError
-from likewise.serve import tokens as tokens_module
-from likewise.serve.connections import Gate
-from likewise.serve.server import TlsFiles, room_for
-from likewise.serve.tokens import READ, WRITE, TokenRoles
+from likewise.serve import settings as settings_module
+from likewise.serve.server import Gate, TlsFiles, room_for
+from likewise.serve.settings import READ, WRITE, TokenRoles
 from service_process import TOKEN, Served
 
 TLS = Path(__file__).parent / "tls"
@@ -194,7 +193,7 @@ def test_the_limit_of_open_files_is_kept_to(monkeypatch):
 
 
 def test_tokens_have_roles_and_change_while_the_service_runs(index, client_of, tmp_path, monkeypatch):
-    monkeypatch.setattr(tokens_module, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(settings_module, "LOOK_AGAIN", 0.0)
     path, log = tmp_path / "tokens", []
     path.write_text(f"# ours\nread {TOKEN}\n\nwrite {OTHER}\n")
     client = client_of(index, token=None, token_file=path, private=True, log=log.append)

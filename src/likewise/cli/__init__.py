@@ -15,8 +15,8 @@ import click
 
 from likewise.base.clock import process_start, waiting_since
 from likewise.cli.completion import COMPLETE, complete_files
-from likewise.cli.escape import escaped
 from likewise.cli.supervise import supervised
+from likewise.cli.wording import escaped, reword
 from likewise.errors import LikewiseError, ParameterError, closest
 
 IMPORTED = time.perf_counter()
@@ -104,8 +104,6 @@ class Lazy(click.Group):
         except KeyboardInterrupt:
             raise click.exceptions.Abort from None
         except LikewiseError as error:
-            from likewise.cli.wording import reword
-
             reword(error, self.get_command(ctx, ctx.invoked_subcommand or ""))
             raise
 
@@ -217,7 +215,7 @@ def _stop(command: threading.Thread, ended: threading.Event) -> None:
         thread, error = ctypes.c_ulong(command.ident or 0), ctypes.py_object(KeyboardInterrupt)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
         ended.wait(GRACE)
-    temporary = sys.modules.get("likewise.io.temporary")
+    temporary = sys.modules.get("likewise.io.disk")
     if temporary is not None:
         temporary.remove_temporary()
     if not ended.is_set():

@@ -1,21 +1,23 @@
-"""The options that commands share: each is declared here once, so that it means the same everywhere."""
+"""The options that commands share, and the report: each is declared here once, so that it means the same everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import click
 
 from likewise.base.extras import need
-from likewise.cli.quiet import set_quiet
+from likewise.cli.progress import QUIET
 
 if TYPE_CHECKING:
     from likewise.io.read import Files
 
 F = TypeVar("F", bound=Callable[..., Any])
+REPORT, BY = "likewise.report", "likewise.by"
+"""Where the context of a command keeps the options --no-report and --by."""
 
 
 def number(name: str, default: float, help: str, metavar: str | None = None) -> Callable[[F], F]:
@@ -185,11 +187,20 @@ def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
+def _remembering(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return the callback of an option whose value the context of the command remembers."""
+
+    def remember(context: click.Context, option: click.Parameter, value: Any) -> None:
+        context.meta[key] = value
+
+    return remember
+
+
 quiet = click.option(
     "--quiet",
     is_flag=True,
     expose_value=False,
-    callback=set_quiet,
+    callback=_remembering(QUIET),
     help="Print only errors and the requested output (answers, numbers, JSON): no progress, no summary.",
 )
 as_json = together(
@@ -198,35 +209,21 @@ as_json = together(
 )
 
 
-def _set_report(context: click.Context, option: click.Parameter, value: bool) -> None:
-    """Remember whether a report is wanted."""
-    from likewise.cli.page import REPORT
-
-    context.meta[REPORT] = value
-
-
 report = click.option(
     "--no-report",
     flag_value=False,
     default=True,
     expose_value=False,
-    callback=_set_report,
+    callback=_remembering(REPORT),
     help="Do not write report.html, a page about the result; it needs pip install 'likewise[report]'.",
 )
-
-
-def _set_by(context: click.Context, option: click.Parameter, value: str | None) -> None:
-    """Remember the column to count by."""
-    from likewise.cli.page import BY
-
-    context.meta[BY] = value
 
 
 by = click.option(
     "--by",
     metavar="COL",
     expose_value=False,
-    callback=_set_by,
+    callback=_remembering(BY),
     help="In the report, count removals by this column.  [default: by file or folder]",
 )
 
@@ -314,7 +311,6 @@ def check_report(
     command: str, out: Path | None, given: Files | None = None, options: Mapping[str, Any] | None = None
 ) -> None:
     """Raise now if --no-report or --by has no effect, or if the input has no column to count by."""
-    from likewise.cli.page import BY, REPORT
     from likewise.errors import ParameterError
     from likewise.jobs.result import TABLE_FILES
 
@@ -332,6 +328,34 @@ def check_report(
         html = {"html": options["html"]} if "html" in options else {}
         reading = {name: options[name] for name in ("text", "id", "lines", "plain", "hidden")}
         open_source(given, ReadOptions(**reading, **html, score=column, owner=command))
+
+
+def wanted(where: object, asked: Mapping[str, Any]) -> TypeGuard[Path]:
+    """Tell whether a result is a folder that shall have a report."""
+    return isinstance(where, Path) and bool(asked.get(REPORT, False)) and (where / "run.json").is_file()
+
+
+def write_page(
+    where: Path, asked: Mapping[str, Any], progress: Any = None, held: Any = None
+) -> tuple[Path | None, str]:
+    """Write the report of a result; return its path, or why there is none.
+
+    held: the documents of the run, if they are in memory. The result is complete by now: whatever goes wrong here, it
+    stays.
+    """
+    from likewise.errors import LikewiseError
+    from likewise.report import can_report
+    from likewise.report.write import report_with
+
+    if not can_report():
+        return None, "no report: pip install 'likewise[report]' for a page about the result (or --no-report)"
+    try:
+        return report_with(where, held, by=asked.get(BY), progress=progress), ""
+    except LikewiseError as error:
+        return None, f"no report: {error}"
+    except Exception as error:
+        fault = f"{type(error).__name__}: {str(error)[:200]}"
+        return None, f"no report: internal error, please report ({fault}); the result is complete"
 
 
 TABLES = ("pairs", "nearest", "index query")

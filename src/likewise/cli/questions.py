@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from likewise.cli.escape import escaped
+from likewise.cli.wording import escaped
 
 WIDEST = 50
 """Characters of a value that are shown."""

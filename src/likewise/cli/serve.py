@@ -102,8 +102,7 @@ def serve(
     from likewise.serve import ServiceSettings, make_app, server
     from likewise.serve.guard import json_lines
     from likewise.serve.service import Service
-    from likewise.serve.settings import LOOPBACK
-    from likewise.serve.tokens import TokenRoles, token_of_environment
+    from likewise.serve.settings import LOOPBACK, TokenRoles, token_of_environment
 
     checks.whole("serve", "port", port, 0, 65535)
     checks.whole("serve", "max_connections", max_connections, 1)
@@ -128,6 +127,6 @@ def serve(
         log({"event": "start", "url": url, "items": len(index), "writable": tokens.writable})
         if sys.stderr.isatty() and not show.quiet():
             show.say(f"serving {index.where} on {url} (Ctrl-C to stop)", err=True)
-        app = make_app(index, settings, log=None if show.quiet() else log)
+        app = make_app(index, settings, log=None if show.quiet() else log, tokens=tokens)
         server.serve_app(app, bound, timeout, log, max_connections, max_per_client, pair)
         log({"event": "stop"})

@@ -16,10 +16,9 @@ from likewise.base.clock import waiting
 from likewise.base.words import counted
 from likewise.base.words import size as size
 from likewise.cli import CLOSE
-from likewise.cli.compiling import COMPILATION
-from likewise.cli.escape import escaped
-from likewise.cli.progress import Bars, Events, ProgressLines
-from likewise.cli.quiet import quiet as quiet
+from likewise.cli.progress import COMPILATION, Bars, Events, ProgressLines
+from likewise.cli.progress import quiet as quiet
+from likewise.cli.wording import escaped
 
 count = counted
 FEW_PAIRS = 100
@@ -290,7 +289,7 @@ def page(where: object, as_json: bool = False, held: Any = None) -> float:
 
     A report that cannot be made leaves the result as it is.
     """
-    from likewise.cli.page import wanted, write_page
+    from likewise.cli.options import wanted, write_page
 
     context = click.get_current_context(silent=True)
     asked = context.meta if context else {}

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from likewise.base import openfiles
-from likewise.cli.escape import escaped
+from likewise.cli.wording import escaped
 
 PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP")
 CRASHES = {

@@ -1,4 +1,4 @@
-"""`likewise tune`."""
+"""`likewise tune`, with the curve in the terminal, drawn with braille dots."""
 
 from __future__ import annotations
 

@@ -18,8 +18,9 @@ from typing import Any
 
 import click
 
+import likewise
 from likewise.cli import options as shared
-from likewise.cli.quiet import quiet
+from likewise.cli.progress import quiet
 
 PROCESSES = 4
 """More processes than this do not finish sooner: each takes a second to start, and the longest part takes ten."""
@@ -93,9 +94,7 @@ def small_sets() -> Any:
     """Return a few sets without compiling what makes sets."""
     import numpy as np
 
-    from likewise import Sets
-
-    return Sets(
+    return likewise.Sets(
         np.concatenate([np.arange(1, 41), np.arange(2, 41), np.arange(90, 99)]).astype(np.uint64),
         np.array([0, 40, 79, 88, 88, 88]),
     )
@@ -136,8 +135,8 @@ def join() -> None:
     sets, bounds = small_sets(), Bounds("jaccard", 0.5)
     rows = np.arange(3)
     side = sets.values, sets.offsets, rows
-    floors = np.zeros(0), np.zeros(0), 0, np.zeros(0, np.int32)
-    verify_overlap(rows[:0], rows[:0], *side, *side, *bounds.code, *floors, np.empty(0))
+    floors, most = (np.zeros(0), np.zeros(0)), np.zeros(0, np.int32)
+    verify_overlap(rows[:0], rows[:0], side, side, bounds.code, floors, 0, most, np.empty(0))
     known = survey([sets], 4, 1)
     add_counts(known.counts, known.counts)
     list(Join(bounds, known.counts, "auto", 1, 1 << 20).pairs(JoinSide.of(sets, rows, known.maps[0])))
@@ -145,15 +144,11 @@ def join() -> None:
 
 def bands() -> None:
     """Search sets by bands, certify the result, and cluster the pairs."""
-    import likewise
-
     likewise.dedup(small_sets(), method="lsh")
 
 
 def words() -> None:
     """Search texts by their words."""
-    import likewise
-
     likewise.dedup(TEXTS, method="exact")
     likewise.dedup(TEXTS, keep="longest", method="lsh", ignore_common=0.9)
     likewise.pairs(TEXTS, TEXTS[:2], k=1, method="lsh")
@@ -161,15 +156,11 @@ def words() -> None:
 
 def chars() -> None:
     """Search texts by their characters."""
-    import likewise
-
     likewise.dedup(TEXTS, shingle=likewise.Chars(4, bag=True), sketch="classic", method="lsh")
 
 
 def tokens() -> None:
     """Search texts and lists by their tokens."""
-    import likewise
-
     for method in ("lsh", "exact"):
         likewise.pairs(["a b c", "a b"], shingle="tokens", threshold=0.5, method=method)
     sets = likewise.Sets.from_lists([WORDS, WORDS[1:], [1, 2], []])
@@ -182,16 +173,12 @@ def tokens() -> None:
 
 def stop_words() -> None:
     """Search texts by stop words and what follows them."""
-    import likewise
-
     likewise.dedup(TEXTS, shingle="stopwords:auto", method="lsh")
 
 
 def crowd() -> None:
     """Search so many similar sets that they are compared as a crowd."""
     import numpy as np
-
-    import likewise
 
     rows = [np.concatenate([np.arange(1, 91), np.arange(100 + 8 * i, 108 + 8 * i)]) for i in range(5000)]
     offsets = np.cumsum([0, *(len(row) for row in rows)])
@@ -200,8 +187,6 @@ def crowd() -> None:
 
 def indexes() -> None:
     """Join sets by each kind of index, and query sets one by one."""
-    import likewise
-
     for index in ("auto", "prefix"):
         likewise.exact.pairs([WORDS, WORDS[2:], WORDS], 0.5, index, other=[WORDS])
     likewise.exact.Index([WORDS], 0.5).query_and_add([WORDS[1:]])
@@ -212,8 +197,6 @@ def stored_vectors() -> None:
     import tempfile
 
     import numpy as np
-
-    import likewise
 
     table = np.random.default_rng(1).standard_normal((5000, 64)).astype(np.float32)
     for measure in ("angle", "l2", "l1", "hamming"):
@@ -230,8 +213,6 @@ def stored_index() -> None:
     """Make an index on disk, and query it."""
     import tempfile
 
-    import likewise
-
     with (
         tempfile.TemporaryDirectory() as folder,
         likewise.Index.create(f"{folder}/index", threshold=0.5, containment=True) as index,
@@ -246,8 +227,6 @@ def stored_index() -> None:
 def vectors() -> None:
     """Search vectors by every distance."""
     import numpy as np
-
-    import likewise
 
     for kind in (np.float32, np.float64):
         table = np.arange(24, dtype=kind).reshape(8, 3) + 1
@@ -315,30 +294,11 @@ def recommend() -> None:
         recommended({"a": WORDS, "b": WORDS[1:], "c": WORDS[:3]}, k=k)
 
 
-PARTS: dict[str, Callable[[], None]] = {
-    part.__name__: part
-    for part in (
-        words,
-        bands,
-        link,
-        join,
-        clusters,
-        tuning,
-        mirrors,
-        crowd,
-        passages,
-        fingerprints,
-        chars,
-        vectors,
-        stop_words,
-        recommend,
-        pages,
-        tokens,
-        indexes,
-        stored_index,
-        stored_vectors,
-    )
-}
+LONGEST_FIRST: tuple[Callable[[], None], ...] = (
+    *(words, bands, link, join, clusters, tuning, mirrors, crowd, passages, fingerprints, chars, vectors),
+    *(stop_words, recommend, pages, tokens, indexes, stored_index, stored_vectors),
+)
+PARTS = {part.__name__: part for part in LONGEST_FIRST}
 """What is compiled, in the order in which processes begin with it: long parts first, few of their kernels in common."""
 
 

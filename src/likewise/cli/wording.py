@@ -1,4 +1,4 @@
-"""Messages of the library in the words of the command line.
+"""Messages of the library in the words of the command line, and text that is safe to print on a terminal.
 
 Python's messages name parameters: the 'on_error' parameter, on_error='skip'. On the command line these are the options
 of the command: --on-error, --on-error skip.
@@ -50,3 +50,23 @@ def reword(error: LikewiseError, command: click.Command | None) -> None:
     """Put an error in the words of the command line."""
     if command is not None and error.args:
         error.args = (in_options(str(error), command, isinstance(error, ParameterError)), *error.args[1:])
+
+
+UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, separators of lines, changes of direction and halves of surrogate pairs."""
+
+SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escaped(text: str) -> str:
+    r"""Return text with every character that could change the state of a terminal as its escape sequence.
+
+    >>> escaped("a\x1b[31mb\tc\u202ed")
+    'a\\x1b[31mb\\tc\\u202ed'
+    """
+    return UNSAFE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return SHORT.get(found[0]) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")

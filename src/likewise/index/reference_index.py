@@ -20,7 +20,7 @@ from likewise.index.segment import unit_of_rows
 from likewise.index.set_scheme import MinHashScheme
 from likewise.index.view import IndexView, SegmentView
 from likewise.jobs.reference_items import QueriedItems, SimilarItems, chunk_digests, marks
-from likewise.kernels.postings import sort_sets
+from likewise.kernels.lookup import sort_sets
 from likewise.search.band_keys import HeldKeys
 from likewise.search.items import Items, TextItems
 from likewise.search.sketch import SketchPlan

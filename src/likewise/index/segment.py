@@ -21,9 +21,8 @@ from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.base.tokens import hash_column
 from likewise.index.chunk import Arrays, ChunkData, joined_chunks
 from likewise.index.store import ChunkEntry
-from likewise.kernels.lookup import shingle_keys
+from likewise.kernels.lookup import GONE, fill_starts, merge_entries, put_rows, shingle_keys
 from likewise.kernels.pairs import label_equal
-from likewise.kernels.postings import GONE, fill_starts, merge_entries, put_rows
 from likewise.kernels.sorting import radix_sort32
 from likewise.search.vectors.cell_tables import ONE_CELL, VectorRows, cell_arrays
 

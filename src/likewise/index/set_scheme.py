@@ -29,9 +29,16 @@ from likewise.index.segment import SetSegment, directory_bits, first_equal, grou
 from likewise.index.store import FORMAT, Manifest
 from likewise.index.view import IndexView, SegmentView
 from likewise.kernels import lookup
-from likewise.kernels.lookup import CHUNK_FIELDS, SEGMENT_FIELDS, IndexAim, IndexHits, IndexQueries, IndexTables
+from likewise.kernels.lookup import (
+    CHUNK_FIELDS,
+    SEGMENT_FIELDS,
+    IndexAim,
+    IndexHits,
+    IndexQueries,
+    IndexTables,
+    sort_sets,
+)
 from likewise.kernels.overlap import CONTAINMENT, JACCARD
-from likewise.kernels.postings import sort_sets
 from likewise.kernels.sketch import key_sets
 from likewise.kernels.sorting import radix_sort32
 from likewise.search.common_shingles import value_table

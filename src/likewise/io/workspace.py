@@ -24,10 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import DamagedError, IncompatibleError, OutputError
-from likewise.io.changes import changed_files
-from likewise.io.disk import disk_errors, sync, write_array
-from likewise.io.seals import Facts, SealedFile, facts, fault, read_sealed, write_sealed
-from likewise.io.temporary import register, remove
+from likewise.io.disk import disk_errors, register, remove, sync, write_array
+from likewise.io.seals import Facts, SealedFile, changed_files, facts, fault, read_sealed, write_sealed
 
 FORMAT = 2
 """Version of the workspace; a run with another one cannot be continued."""

@@ -16,8 +16,8 @@ from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError
-from likewise.io.changes import changed_files
 from likewise.io.read import Source
+from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
 from likewise.jobs.addition import Addition
 from likewise.jobs.against import Against, Joined

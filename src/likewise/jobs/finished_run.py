@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from likewise.base.arrays import strings, to_arrow
 from likewise.base.runlog import SCHEMA
 from likewise.errors import DamagedError, IncompatibleError, InputError, MissingInput, ParameterError
-from likewise.io.changes import changed_files, identity
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions
+from likewise.io.seals import changed_files, identity
 
 KEYS = ("command", "parameters", "inputs", "counts", "method", "certificate", "details", "notes", "set_aside",
         "seconds", "total_seconds", "peak_memory_bytes")  # fmt: skip

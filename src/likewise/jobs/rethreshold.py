@@ -14,8 +14,8 @@ from likewise.base.memory import Budget
 from likewise.base.runlog import Progress, RunLog
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.families.banding import Banding
-from likewise.io.changes import changed_files
 from likewise.io.read import Files, ReadOptions, Source, open_source
+from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import Dedup
 from likewise.jobs.state import State

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner, kernel, summing
-from likewise.kernels.addresses import floats32, floats64
-from likewise.kernels.best import is_worse, rise, sink
 from likewise.kernels.distances import LARGE, SMALL
+from likewise.kernels.intrinsics import chunk_of, floats32, floats64
+from likewise.kernels.pairs import is_worse, rise, sink
 from likewise.kernels.sets import differing_bits
 
 ANGLE, L2, L1, HAMMING = range(4)
@@ -174,14 +174,7 @@ def radius_of(measure, key, scale):
 @inner
 def key_at(measure, query, chunks, wide, row):
     """Return the key of a query and a stored row; infinity if there is no such row."""
-    low = 0
-    high = chunks.shape[0]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if chunks[middle, CHUNK_FIRST] <= row:
-            low = middle
-        else:
-            high = middle
+    low = chunk_of(chunks, row)
     place = row - chunks[low, CHUNK_FIRST]
     if place >= chunks[low, CHUNK_ROWS]:
         return np.inf
@@ -207,8 +200,7 @@ def enter(hits, i, key, row, aim, bound):
             hits.rows[i, count] = row
         hits.counts[i] = count + 1
         return bound
-    scores = hits.scores[i]
-    rows = hits.rows[i]
+    scores, rows = hits.scores[i], hits.rows[i]
     if count < aim.best:
         scores[count] = -key
         rows[count] = row
@@ -231,19 +223,16 @@ def bound_of(hits, i, aim):
 @inner
 def push_down(keys, names, place, count):
     """Move an entry of a heap down, below every smaller one."""
-    key = keys[place]
-    name = names[place]
+    key, name = keys[place], names[place]
     while 2 * place + 1 < count:
         child = 2 * place + 1
         if child + 1 < count and keys[child + 1] < keys[child]:
             child += 1
         if not keys[child] < key:
             break
-        keys[place] = keys[child]
-        names[place] = names[child]
+        keys[place], names[place] = keys[child], names[child]
         place = child
-    keys[place] = key
-    names[place] = name
+    keys[place], names[place] = key, name
 
 
 @inner
@@ -308,8 +297,7 @@ def ask_numbers(queries, tables, aim, hits):
     gaps = np.empty(count)
     cells = np.empty(count, np.int64)
     here = np.empty(width)
-    single = np.empty(width, np.float32)
-    unit = np.empty(width, np.float32)
+    single, unit = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(queries.shape[0]):
         query = queries[i]
         for j in range(width):
@@ -325,8 +313,7 @@ def ask_numbers(queries, tables, aim, hits):
                 break
             bound = scan_cell(i, query, here, cells[0], tables, aim, hits, bound, unit)
             left -= 1
-            gaps[0] = gaps[left]
-            cells[0] = cells[left]
+            gaps[0], cells[0] = gaps[left], cells[left]
             push_down(gaps, cells, 0, left)
 
 
@@ -355,8 +342,7 @@ def ask_bits(queries, tables, aim, hits):
                 if key <= bound and row < tables.order.size and not is_dead(tables.dead, row):
                     bound = enter(hits, i, key, tables.first + row, aim, bound)
             left -= 1
-            gaps[0] = gaps[left]
-            cells[0] = cells[left]
+            gaps[0], cells[0] = gaps[left], cells[left]
             push_down(gaps, cells, 0, left)
 
 
@@ -404,8 +390,7 @@ def encode_cell(measure, vectors, frame, centre, codes, squares):
         step = 1.0
     worst = 0.0
     for i in range(count):
-        square = 0.0
-        error = 0.0
+        square, error = 0.0, 0.0
         for j in range(width):
             code = min(max(np.rint(here[i, j] / step), -STEPS), STEPS)
             codes[i, j] = np.int8(code)

@@ -12,13 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.bits import ones
-from likewise.kernels.hashing import U0, U1, mix
+from likewise.kernels.hashing import U0, U1, U20, U58, mix
 from likewise.kernels.hashtable import TABLE_ODD
-from likewise.kernels.sorting import sort_values
-
-U20 = np.uint64(20)
-U58 = np.uint64(58)
+from likewise.kernels.intrinsics import ones
+from likewise.kernels.sorting import count_common, sort_values
 
 
 class Graph(NamedTuple):
@@ -137,9 +134,7 @@ def refresh(graph, arena, classes, fresh):
             arena[i] = graph.label[arena[i]]
         sort_values(arena[start:stop], stop - start)
         at = start
-        last = -1
-        digest = U0
-        bits = U0
+        last, digest, bits = -1, U0, U0
         for i in range(start, stop):
             value = arena[i]
             if value != last and value != c:
@@ -152,8 +147,7 @@ def refresh(graph, arena, classes, fresh):
         graph.size[c] = at - start
         digest = mix(digest ^ np.uint64(at - start))
         if digest != graph.digest[c]:
-            graph.digest[c] = digest
-            graph.bits[c] = bits
+            graph.digest[c], graph.bits[c] = digest, bits
             fresh[count] = c
             count += 1
     return count
@@ -164,8 +158,7 @@ def equal_sets(graph, arena, a, b):
     """Tell whether two classes have the same outlinks."""
     if graph.size[a] != graph.size[b]:
         return False
-    i = graph.place[a]
-    j = graph.place[b]
+    i, j = graph.place[a], graph.place[b]
     for k in range(graph.size[a]):  # noqa: SIM110
         if arena[i + k] != arena[j + k]:
             return False
@@ -179,8 +172,7 @@ def find_equal(graph, arena, classes, least, table, left, right):
     Returns how many pairs there are, and how many classes were put in the table.
     """
     mask = np.uint64(table.size - 1)
-    count = 0
-    added = 0
+    count, added = 0, 0
     for c in classes:
         if graph.label[c] != c or graph.size[c] < least:
             continue
@@ -197,8 +189,7 @@ def find_equal(graph, arena, classes, least, table, left, right):
             if other == c:
                 there = True
             elif graph.digest[other] == graph.digest[c] and equal_sets(graph, arena, other, c):
-                left[count] = other
-                right[count] = c
+                left[count], right[count] = other, c
                 count += 1
                 break
             slot = (slot + U1) & mask
@@ -223,8 +214,7 @@ def refill(graph, least, wanted, table):
 @inner
 def is_similar(graph, arena, a, b, threshold):
     """Tell whether the outlinks of two classes have this Jaccard similarity."""
-    size_a = graph.size[a]
-    size_b = graph.size[b]
+    size_a, size_b = graph.size[a], graph.size[b]
     shorter = min(size_a, size_b)
     both = np.float64(size_a + size_b)
     if shorter < threshold * max(size_a, size_b) - 1e-9:
@@ -232,20 +222,8 @@ def is_similar(graph, arena, a, b, threshold):
     apart = ones(graph.bits[a] ^ graph.bits[b])
     if both - apart < 2.0 * (threshold / (1.0 + threshold) * both) - 1e-6:
         return False
-    i = graph.place[a]
-    j = graph.place[b]
-    stop_i = i + size_a
-    stop_j = j + size_b
-    shared = 0
-    while i < stop_i and j < stop_j:
-        if arena[i] == arena[j]:
-            shared += 1
-            i += 1
-            j += 1
-        elif arena[i] < arena[j]:
-            i += 1
-        else:
-            j += 1
+    i, j = graph.place[a], graph.place[b]
+    shared = count_common(arena, i, i + size_a, arena, j, j + size_b)
     return shared / (size_a + size_b - shared) >= threshold
 
 
@@ -277,8 +255,7 @@ def find_similar(graph, arena, classes, begin, least, threshold, common, index, 
                     told[0] += 1
                     break
                 walked += 1
-                other = index.owner[entry]
-                entry = index.following[entry]
+                other, entry = index.owner[entry], index.following[entry]
                 if index.seen[other] == turn or other == c or graph.label[other] != other or graph.size[other] < least:
                     continue
                 index.seen[other] = turn
@@ -286,8 +263,7 @@ def find_similar(graph, arena, classes, begin, least, threshold, common, index, 
                 if is_similar(graph, arena, other, c, threshold):
                     if count == left.size:
                         return n, entries, before
-                    left[count] = other
-                    right[count] = c
+                    left[count], right[count] = other, c
                     count += 1
         for k in range(prefix):
             element = arena[graph.place[c] + k]
@@ -335,8 +311,7 @@ def fold(graph, arena, end, offsets, groups, unite, changed):
                 for i in range(graph.size[groups[k]]):
                     arena[at] = arena[start + i]
                     at += 1
-            graph.place[keeper] = end
-            graph.size[keeper] = total
+            graph.place[keeper], graph.size[keeper] = end, total
             end = at
             if graph.mark[keeper] == 0:
                 graph.mark[keeper] = 1

@@ -1,44 +1,48 @@
 """Which sets share how many elements, counted through the lists of the sets that each element is in.
 
-Sets are numbered by size, the smallest first; elements by how many sets have them, the rarest first. A set is its
-elements in ascending order, values[offsets[x]:offsets[x + 1]]; the sets with an element, ascending, are
-members[starts[e]:starts[e + 1]]; the sets of at least a given size begin at first_of_size[size]. The similarity of sets
-of a and b elements that share c is c / (a + b - c), or c / (a + b) if `summed`. `maps` has a word for each set, with
-the bits of its elements.
+Sets are numbered by size, the smallest first; elements by how many sets have them, the rarest first. The similarity of
+sets of a and b elements that share c is c / (a + b - c), or c / (a + b) if `summed`.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.bits import ones
+from likewise.kernels.intrinsics import ones
 from likewise.kernels.overlap import JACCARD, SUM, similarity_of
+from likewise.kernels.sorting import first_between
 
 NEARLY = 1 - 1e-9
 """Bounds that are computed in floating point are loosened by this much; what they let through is compared exactly."""
 
-
 PATIENCE = 2
 """A search by the rarest elements gives up after one part in this many of the steps that counting takes."""
+
+
+class SetLists(NamedTuple):
+    """Sets: x has the elements values[offsets[x]:offsets[x + 1]], ascending, and is the row rows[x] of the user's.
+
+    The sets with an element, ascending, are members[starts[e]:starts[e + 1]]; those of at least a given size begin at
+    first_of_size[size]. `maps` has a word for each set, with the bits of its elements.
+    """
+
+    rows: Any
+    sizes: Any
+    maps: Any
+    values: Any
+    offsets: Any
+    starts: Any
+    members: Any
+    first_of_size: Any
 
 
 @inner
 def needed(least, summed):
     """Return the fraction of a + b that two sets of a and b elements must share to be similar, rounded down."""
     return (least if summed else least / (1 + least)) * NEARLY
-
-
-@inner
-def place_of(members, begin, end, low):
-    """Return the first place from `begin` to `end` whose member is not below `low`."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if members[middle] < low:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @inner
@@ -58,14 +62,12 @@ def largest_size(a, most, least, summed):
 
 
 @kernel
-def count_pairs(
-    x, last, sizes, values, offsets, starts, members, first_of_size, threshold, summed, counts, touched,
-    left, right, shared
-):  # fmt: skip
+def count_pairs(x, last, lists, threshold, summed, counts, touched, left, right, shared):
     """Write the pairs of each set from x on with smaller ones; return where it stopped, and how many there are.
 
     It stops at `last`, or where the next set might have more partners than there is room for. `counts` are zero.
     """
+    _, sizes, _, values, offsets, starts, members, first_of_size = lists
     found = 0
     measure = SUM if summed else JACCARD
     factor = needed(threshold, summed)
@@ -76,7 +78,7 @@ def count_pairs(
         for k in range(offsets[x], offsets[x + 1]):
             element = values[k]
             end = starts[element + 1]
-            for place in range(place_of(members, starts[element], end, low), end):
+            for place in range(first_between(members, starts[element], end, low), end):
                 y = members[place]
                 if y >= x:
                     break
@@ -90,9 +92,7 @@ def count_pairs(
             counts[y] = 0
             b = sizes[y]
             if c >= factor * (a + b) and similarity_of(measure, c, a, b) >= threshold:
-                left[found] = x
-                right[found] = y
-                shared[found] = c
+                left[found], right[found], shared[found] = x, y, c
                 found += 1
         x += 1
     return x, found
@@ -106,13 +106,9 @@ def put(best, best_rows, best_shared, held, similarity, row, c):
         return held
     i = held if held < top else top - 1
     while i > 0 and (similarity > best[i - 1] or (similarity == best[i - 1] and row < best_rows[i - 1])):
-        best[i] = best[i - 1]
-        best_rows[i] = best_rows[i - 1]
-        best_shared[i] = best_shared[i - 1]
+        best[i], best_rows[i], best_shared[i] = best[i - 1], best_rows[i - 1], best_shared[i - 1]
         i -= 1
-    best[i] = similarity
-    best_rows[i] = row
-    best_shared[i] = c
+    best[i], best_rows[i], best_shared[i] = similarity, row, c
     return held + 1 if held < top else held
 
 
@@ -135,20 +131,17 @@ def shared_from(values, k, end, m, limit, least):
 
 
 @inner
-def meet_rare_first(
-    x, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, patience, stamps,
-    best, best_rows, best_shared
-):  # fmt: skip
+def meet_rare_first(x, lists, threshold, summed, patience, stamps, best, best_rows, best_shared):
     """Find the best partners of a set by its rarest elements, until no other set can be among them.
 
     The sets of a list come by size, and those of a size by row. Once the best so many are held, and no set of a size
     can be better, the others of this size are passed over: an element that everybody has costs a look at a few sets.
     Return how many there are, or -1 - (how many so far) when that takes more steps than `patience`.
     """
+    rows, sizes, maps, values, offsets, starts, members, first_of_size = lists
     a = offsets[x + 1] - offsets[x]
     top = best.size
-    held = 0
-    work = 0
+    held, work = 0, 0
     least = threshold
     measure = SUM if summed else JACCARD
     factor = needed(least, summed)
@@ -160,9 +153,8 @@ def meet_rare_first(
         low = first_of_size[min(least_size(a, least, summed), first_of_size.size - 1)]
         high = first_of_size[min(largest_size(a, most, least, summed) + 1, first_of_size.size - 1)]
         end = starts[element + 1]
-        place = place_of(members, starts[element], end, low)
-        size = np.int64(-1)
-        bound = 0.0
+        place = first_between(members, starts[element], end, low)
+        size, bound = np.int64(-1), 0.0
         while place < end and members[place] < high:
             y = members[place]
             b = sizes[y]
@@ -172,16 +164,15 @@ def meet_rare_first(
                     size = np.int64(b)
                     bound = similarity_of(measure, min(most, b), a, b)
                 if bound < least or (bound == least and rows[y] > best_rows[top - 1]):
-                    place = place_of(members, place, end, first_of_size[b + 1])
+                    place = first_between(members, place, end, first_of_size[b + 1])
                     continue
             place += 1
             if y == x or stamps[y] == x:
                 continue
             stamps[y] = x
             need = factor * (a + b)
-            if (
-                min(a - ones(maps[x] & ~maps[y]), b - ones(maps[y] & ~maps[x])) < need
-            ):  # each such bit is one not shared
+            # Each bit that only one of them has is an element that is not shared.
+            if min(a - ones(maps[x] & ~maps[y]), b - ones(maps[y] & ~maps[x])) < need:
                 continue
             work += b + most
             c = shared_from(values, k, offsets[x + 1], offsets[y], offsets[y + 1], need)
@@ -199,18 +190,16 @@ def meet_rare_first(
 
 
 @inner
-def meet_all(
-    x, rows, sizes, values, offsets, starts, members, first_of_size, least, summed, counts, touched,
-    best, best_rows, best_shared
-):  # fmt: skip
+def meet_all(x, lists, least, summed, counts, touched, best, best_rows, best_shared):
     """Find the best partners of a set by counting what it shares with all sets of its size; return how many."""
+    rows, sizes, _, values, offsets, starts, members, first_of_size = lists
     a = offsets[x + 1] - offsets[x]
     low = first_of_size[min(least_size(a, least, summed), first_of_size.size - 1)]
     high = first_of_size[min(largest_size(a, a, least, summed) + 1, first_of_size.size - 1)]
     met = 0
     for k in range(offsets[x], offsets[x + 1]):
         end = starts[values[k] + 1]
-        for place in range(place_of(members, starts[values[k]], end, low), end):
+        for place in range(first_between(members, starts[values[k]], end, low), end):
             y = members[place]
             if y >= high:
                 break
@@ -236,16 +225,14 @@ def meet_all(
 
 
 @kernel
-def best_partners(
-    probes, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, visits, counts,
-    touched, stamps, best, best_rows, best_shared, found
-):  # fmt: skip
+def best_partners(probes, lists, threshold, summed, visits, counts, touched, stamps, best, best_rows, shared, found):
     """Write the most similar partners of each probe, best first, ties by row; `stamps` are -1, `counts` zero.
 
     A set's partners are sought by its rarest elements first. Where that takes as long as counting, they are counted;
     where counting takes more steps than `visits`, the search by the rarest elements ends after that many steps. Return
     how many probes were ended like this.
     """
+    values, offsets, starts = lists.values, lists.offsets, lists.starts
     cut = 0
     for i in range(probes.size):
         x = probes[i]
@@ -254,18 +241,13 @@ def best_partners(
             patience += starts[values[k] + 1] - starts[values[k]]
         limited = patience > visits
         patience = visits if limited else patience // PATIENCE
-        held = meet_rare_first(
-            x, rows, sizes, maps, values, offsets, starts, members, first_of_size, threshold, summed, patience, stamps,
-            best[i], best_rows[i], best_shared[i]
-        )  # fmt: skip
+        room = best[i], best_rows[i], shared[i]
+        held = meet_rare_first(x, lists, threshold, summed, patience, stamps, *room)
         if held < 0 and limited:
             cut += 1
             held = -1 - held
         elif held < 0:
             least = max(threshold, best[i, -1]) if -1 - held == best.shape[1] else threshold
-            held = meet_all(
-                x, rows, sizes, values, offsets, starts, members, first_of_size, least, summed, counts, touched,
-                best[i], best_rows[i], best_shared[i]
-            )  # fmt: skip
+            held = meet_all(x, lists, least, summed, counts, touched, *room)
         found[i] = held
     return cut

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashtable import TABLE_ODD, table_bits
-
-U1 = np.uint64(1)
+from likewise.kernels.hashing import U1
+from likewise.kernels.hashtable import TABLE_ODD, slot_range
 
 
 @inner
@@ -36,14 +35,12 @@ def count_holders(starts, ends, sources, n, holders, depth):
     both sides; a span that several of them hold lies in consecutive ones, and in one less of their intersections.
     """
     count = starts.size
-    left = np.empty(2 * count, np.int64)
-    right = np.empty(2 * count, np.int64)
+    left, right = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
     sign = np.empty(2 * count, np.int64)
     points = 0
     depth[:] = 0
     change = np.zeros(n + 1, np.int64)
-    last_source = -1
-    last_end = 0
+    last_source, last_end = -1, 0
     for s in range(count):
         if sources[s] != last_source:
             last_source = sources[s]
@@ -55,8 +52,7 @@ def count_holders(starts, ends, sources, n, holders, depth):
             right[points] = last_end
             sign[points] = -1
             points += 1
-        left[points] = starts[s]
-        right[points] = ends[s]
+        left[points], right[points] = starts[s], ends[s]
         sign[points] = 1
         points += 1
         change[max(starts[s], last_end)] += 1
@@ -134,8 +130,7 @@ def list_spans(groups, starts, ends, sources, order, many, need, holders, chosen
 @kernel
 def make_postings(values, offsets, table, numbers, begins, owners):
     """Put the elements of sets in a hash table, with the sets that have each: owners[begins[e]:begins[e + 1]]."""
-    down = np.uint64(64 - table_bits(values.size))
-    mask = np.uint64(table.size - 1)
+    down, mask = slot_range(values.size)
     numbers[:] = -1
     count = 0
     begins[:] = 0
@@ -166,8 +161,7 @@ def count_shared_elements(table, numbers, begins, owners, sets, values, offsets,
 
     `sets` is the number of sets in the postings.
     """
-    down = np.uint64(64 - table_bits(owners.size))
-    mask = np.uint64(table.size - 1)
+    down, mask = slot_range(owners.size)
     counts = np.empty(sets, np.int64)
     p = 0
     while p < right.size:

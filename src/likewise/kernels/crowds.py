@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashing import LOW32, U1, U32, mix
-from likewise.kernels.hashtable import TABLE_ODD, numbered_slot, table_bits
+from likewise.kernels.hashing import LOW32, U1, U6, U32, U63, mix
+from likewise.kernels.hashtable import TABLE_ODD, numbered_slot, slot_range
 from likewise.kernels.overlap import JACCARD, least_overlap
-from likewise.kernels.sets import U6, U63, differing_bits
+from likewise.kernels.sets import differing_bits
 from likewise.kernels.sorting import sort_values
 
 SLACK = 1e-6
@@ -48,8 +48,7 @@ def collect_heavy(first, values, offsets, crowds, down, counts, most, table, num
     `table` (of hashes) and `numbers` (-1: free) are a hash table; used[0] is how many are numbered. Stops before a set
     that the table may not have room for. raw: the values themselves; owners: their crowds.
     """
-    shift = np.uint64(64 - table_bits(table.size // 2))
-    mask = np.uint64(table.size - 1)
+    shift, mask = slot_range(table.size // 2)
     room = min(raw.size, table.size // 2)
     for i in range(first, offsets.size - 1):
         if used[0] + offsets[i + 1] - offsets[i] > room:
@@ -76,12 +75,10 @@ def draw_heavy(values, offsets, crowds, table, numbers, bits, dense, maps, heavy
 
     dense[n]: whether value n is one of those that many sets have; dense_counts[i]: how many of them set i has.
     """
-    shift = np.uint64(64 - table_bits(table.size // 2))
-    mask = np.uint64(table.size - 1)
+    shift, mask = slot_range(table.size // 2)
     for i in range(offsets.size - 1):
         maps[i] = 0
-        total = 0
-        often = 0
+        total, often = 0, 0
         for j in range(offsets[i], offsets[i + 1]):
             number = numbers[numbered_slot(salted(values[j], crowds[i]), table, numbers, shift, mask)]
             if number >= 0:
@@ -90,15 +87,13 @@ def draw_heavy(values, offsets, crowds, table, numbers, bits, dense, maps, heavy
                 total += 1
                 if dense[number]:
                     often += 1
-        heavy[i] = total
-        dense_counts[i] = often
+        heavy[i], dense_counts[i] = total, often
 
 
 @kernel
 def light_words(values, offsets, crowds, table, numbers, seed, first, lengths, out):
     """Write for set i, row first + i, the words of the lengths[i] lowest hashes among its values that are not heavy."""
-    shift = np.uint64(64 - table_bits(table.size // 2))
-    mask = np.uint64(table.size - 1)
+    shift, mask = slot_range(table.size // 2)
     longest = 0
     for i in range(lengths.size):
         longest = max(longest, offsets[i + 1] - offsets[i])
@@ -128,8 +123,7 @@ def run_pairs(words, sizes, heavy, maps, low, high, p, q, fill, out):
     than those and the lesser number of other values. Pairs of two rows below `low`, or of two from `high` on, do not
     count. A pair is a word again: the lower row in the high half.
     """
-    count = 0
-    start = 0
+    count, start = 0, 0
     while start < words.size:
         key = words[start] >> U32
         stop = start + 1

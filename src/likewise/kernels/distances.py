@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashtable import NOBODY, enter_set, spared, table_bits
+from likewise.kernels.hashtable import NOBODY, enter_set, largest_set, owned_table, spared
 from likewise.kernels.sets import differing_bits
 
 SMALL = 1e-280
@@ -25,22 +25,18 @@ def angle_between(a, b):
 
     By the diagonals of the rhombus that the unit vectors span: exact near 0° and 180° too, as an arc cosine is not.
     """
-    square_a = 0.0
-    square_b = 0.0
+    square_a, square_b = 0.0, 0.0
     for j in range(a.size):
-        p = np.float64(a[j])
-        q = np.float64(b[j])
+        p, q = np.float64(a[j]), np.float64(b[j])
         square_a += p * p
         square_b += q * q
     if not (SMALL < square_a < LARGE and SMALL < square_b < LARGE):
         return np.nan
     scale_a = 1.0 / math.sqrt(square_a)
     scale_b = 1.0 / math.sqrt(square_b)
-    apart = 0.0
-    along = 0.0
+    apart, along = 0.0, 0.0
     for j in range(a.size):
-        p = np.float64(a[j]) * scale_a
-        q = np.float64(b[j]) * scale_b
+        p, q = np.float64(a[j]) * scale_a, np.float64(b[j]) * scale_b
         apart += (p - q) * (p - q)
         along += (p + q) * (p + q)
     return math.degrees(2.0 * math.atan2(math.sqrt(apart), math.sqrt(along)))
@@ -65,8 +61,7 @@ def rescale(row, out):
 @kernel
 def angles(x, y, step, out):
     """out[i] = the angle of two vectors in degrees; NaN if one of them has no direction."""
-    u = np.empty(x.shape[1])
-    v = np.empty(x.shape[1])
+    u, v = np.empty(x.shape[1]), np.empty(x.shape[1])
     for i in range(out.size):
         out[i] = angle_between(x[i], y[i * step])
         if np.isnan(out[i]) and rescale(x[i], u) and rescale(y[i * step], v):
@@ -144,12 +139,7 @@ def overlaps(values_a, offsets_a, values_b, offsets_b, out):
 
     The first set is put in a hash table, in which an entry counts only if its owner is i: it needs no clearing.
     """
-    largest = np.int64(0)
-    for i in range(out.size):
-        largest = max(largest, offsets_a[i + 1] - offsets_a[i])
-    size = 1 << table_bits(largest)
-    table = np.empty(size, np.uint64)
-    owner = np.full(size, NOBODY)
+    table, owner = owned_table(largest_set(offsets_a))
     for i in range(out.size):
         stamp = i % STAMPS
         if stamp == 0:

@@ -1,4 +1,4 @@
-"""Whole batches of documents: text to sets, and text straight to band keys without keeping the sets.
+"""Whole batches of documents: text to sets, straight to band keys without keeping the sets, and to fingerprints.
 
 How text becomes shingles is a Recipe. What it says of the units (words, characters or tokens) and of stop words is part
 of its type, so that a kernel is compiled for one kind of units and holds no code for the others.
@@ -13,15 +13,26 @@ from numba import types
 from numba.extending import overload
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.common_shingles import without
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
-from likewise.kernels.hashtable import NOBODY, slot_of, table_bits
+from likewise.kernels.hashtable import NOBODY, largest_set, owned_table, slot_of, table_bits, without
 from likewise.kernels.probe import meet, neighbours
 from likewise.kernels.sets import HUGE, distinct, numbered
 from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
 from likewise.kernels.sorting import sort_values
-from likewise.kernels.stopwords import MOST_LANGUAGES, language_of, mark_short, stop_shingles
-from likewise.kernels.text import SHINGLE_BASE, U31, chars, digest_shingles, shingles, tokens, words
+from likewise.kernels.text import (
+    MOST_LANGUAGES,
+    SHINGLE_BASE,
+    U31,
+    chars,
+    digest_shingles,
+    language_of,
+    mark_short,
+    shingles,
+    stop_shingles,
+    tokens,
+    word_from,
+    words,
+)
 
 NOTHING_COMMON = np.zeros(1, np.uint64)
 WORDS_PER_TWO_BYTES, TOKENS_PER_TWO_BYTES, CHARS_PER_TWO_BYTES = 1, 2, 3
@@ -57,7 +68,7 @@ class TokenUnits(NamedTuple):
 
 
 class StopTable(NamedTuple):
-    """Stop words (see stopwords.py); words of up to `letters` letters are stop words too, unless that is 0."""
+    """Stop words (see text.py); words of up to `letters` letters are stop words too, unless that is 0."""
 
     words: Any
     tongues: Any
@@ -69,7 +80,7 @@ class Recipe(NamedTuple):
     """How text becomes shingles: everything a kernel must know of a shingler.
 
     `units` is WordUnits, CharUnits or TokenUnits. `stops`, a StopTable or None, makes stop-word shingles of words.
-    `common` is a hash table of shingles to leave out (see common_shingles.py); one of size 1 is empty.
+    `common` is a hash table of shingles to leave out (see hashtable.py); one of size 1 is empty.
     """
 
     k: int
@@ -168,10 +179,8 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
     units = np.empty(largest, np.uint64)
     room = np.empty(working_space(largest), np.uint64)
     parts = np.empty(largest, np.uint64)
-    size = 1 << 12
-    table = np.empty(size, np.uint64)
-    owner = np.full(size, NOBODY)
-    counts = np.empty(size, np.uint64)
+    table, owner = owned_table(1 << 11)
+    counts = np.empty(table.size, np.uint64)
     written = np.int64(0)
     set_offsets[0] = 0
     set_offsets[1:] = -1
@@ -183,11 +192,9 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
         if written + n > values.size:
             break
         need = n if recipe.bag else min(n, HUGE)
-        if 1 << table_bits(need) > size:
-            size = 1 << table_bits(need)
-            table = np.empty(size, np.uint64)
-            owner = np.full(size, NOBODY)
-            counts = np.empty(size if recipe.bag else 1, np.uint64)
+        if 1 << table_bits(need) > table.size:
+            table, owner = owned_table(need)
+            counts = np.empty(table.size if recipe.bag else 1, np.uint64)
         if recipe.bag:
             written += numbered(parts, n, table, owner, counts, place, values[written:])
         else:
@@ -206,8 +213,7 @@ def sketch_units(units, n, k, short, seeds, slots, signature, values, digest):
     size = np.uint64(np.uint32(t))
     slots[:t] = EMPTY
     down = U32 if short else U0
-    gone = U1
-    value = U0
+    gone, value = U1, U0
     for i in range(k - 1):
         value = value * SHINGLE_BASE + units[i]
         gone *= SHINGLE_BASE
@@ -258,19 +264,15 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
     units = np.empty(largest, np.uint64)
     room = np.empty(working_space(largest), np.uint64)
     parts = np.empty(largest, np.uint64)
-    size = 1 << 12
-    table = np.empty(size, np.uint64)
-    owner = np.full(size, NOBODY)
-    counts = np.empty(size, np.uint64)
+    table, owner = owned_table(1 << 11)
+    counts = np.empty(table.size, np.uint64)
     signature = np.empty(keys.shape[1] * band_rows, np.uint32)
     slots = np.empty(signature.size, np.uint64)
     probing = sample.entries.size > 1
     sets = sample.offsets.size - 1
     seen = np.full(sets, NOBODY)
-    tally = np.zeros(sets, np.int32)
-    met = np.empty(sets, np.int32)
-    stamp = np.int64(0)
-    written = np.int64(0)
+    tally, met = np.zeros(sets, np.int32), np.empty(sets, np.int32)
+    stamp, written = np.int64(0), np.int64(0)
     plain = recipe.common.size == 1 and recipe.stops is None and not recipe.bag
     for place in range(rows.size):
         if probing and written + sets > hits.sample.size:
@@ -287,11 +289,9 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
             if n == 0:
                 digests[place] = 0
             if recipe.bag:
-                if 1 << table_bits(n) > size:
-                    size = 1 << table_bits(n)
-                    table = np.empty(size, np.uint64)
-                    owner = np.full(size, NOBODY)
-                    counts = np.empty(size, np.uint64)
+                if 1 << table_bits(n) > table.size:
+                    table, owner = owned_table(n)
+                    counts = np.empty(table.size, np.uint64)
                 stamp += 1
                 numbered(parts, n, table, owner, counts, stamp, units)
                 units, parts = parts, units
@@ -300,11 +300,9 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
         if probing and 0 < n <= HUGE:
             count = meet(parts, n, sample, seen, tally, place, met)
             if count:
-                if 1 << table_bits(n) > size:
-                    size = 1 << table_bits(n)
-                    table = np.empty(size, np.uint64)
-                    owner = np.full(size, NOBODY)
-                    counts = np.empty(size, np.uint64)
+                if 1 << table_bits(n) > table.size:
+                    table, owner = owned_table(n)
+                    counts = np.empty(table.size, np.uint64)
                 stamp += 1
                 written = neighbours(parts, n, sample, met, count, table, owner, stamp, room, place, hits, written)
     return rows.size, written
@@ -338,3 +336,82 @@ def survey_documents(data, offsets, rows, recipe, languages, sizes):
                 found = True
                 break
         languages[place] = max(language, 0) if found else -1
+
+
+CONTINUES, TOP_TWO = np.uint8(0x80), np.uint8(0xC0)
+
+
+@kernel
+def placed_words(data, start, stop, kinds, folds, expansions, hashes, starts, ends):
+    """Write every word's hash, and the characters at which it starts and ends; return how many words there are."""
+    i, stop = np.uint64(start), np.uint64(stop)
+    n, place = 0, 0
+    while i < stop:
+        value, found, after = word_from(data, i, stop, kinds, folds, expansions)
+        size = 0
+        while i < after:
+            if (data[i] & TOP_TWO) != CONTINUES:
+                size += 1
+            i += U1
+        if found:
+            hashes[n], starts[n] = value, place
+            ends[n] = place + size
+            n += 1
+        place += size
+    return n
+
+
+@inner
+def winnow(units, n, k, window, grams, values, places):
+    """Choose the least of each `window` hashes of k words in a row; return how many different ones that makes.
+
+    Two documents that share a run of k + window - 1 words have a whole window in common, and so its least hash. Of
+    equal ones the last is taken, but one that was taken stays while it is in the window.
+    """
+    count = n - k + 1
+    if count < window:
+        return 0
+    shingles(units, n, k, grams)
+    for i in range(count):
+        grams[i] = mix(grams[i])
+    chosen, best = 0, -1
+    for last in range(window - 1, count):
+        first = last - window + 1
+        if best < first:
+            best = first
+            for i in range(first + 1, last + 1):
+                if grams[i] <= grams[best]:
+                    best = i
+        elif grams[last] < grams[best]:
+            best = last
+        else:
+            continue
+        values[chosen] = grams[best]
+        places[chosen] = best
+        chosen += 1
+    return chosen
+
+
+@inner
+def longest_text(offsets):
+    """Return the largest number of words that any of these documents can have."""
+    return largest_set(offsets) // 2 + 1
+
+
+@kernel
+def fingerprint_documents(data, offsets, recipe, window, words, word_offsets, values, places):
+    """Write the words of documents, and their fingerprints with their places among all these words; count them."""
+    largest = longest_text(offsets)
+    room = np.empty(working_space(largest), np.uint64)
+    grams = np.empty(largest, np.uint64)
+    at, count = 0, 0
+    word_offsets[0] = 0
+    for row in range(offsets.size - 1):
+        n = document_units(data, offsets[row], offsets[row + 1], recipe.units, room, words[at:])
+        more = winnow(words[at:], n, recipe.k, window, grams, values[count:], places[count:])
+        for i in range(count, count + more):
+            places[i] += at
+        count += more
+        at += n
+        word_offsets[row + 1] = at
+    return count

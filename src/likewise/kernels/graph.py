@@ -1,4 +1,4 @@
-"""Pairs to clusters and keepers."""
+"""Pairs to clusters, keepers, and the best one-to-one assignment."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ def components(n, left, right):
     for a in range(n):
         parent[a] = a
     for p in range(left.size):
-        a = left[p]
-        b = right[p]
+        a, b = left[p], right[p]
         while parent[a] != a:
             parent[a] = parent[parent[a]]
             a = parent[a]
@@ -62,3 +61,37 @@ def keepers(order, left, right):
             if removed_by[other] < 0:
                 removed_by[other] = p
     return removed_by
+
+
+@kernel
+def auction(starts, columns, values, wide, step):
+    """Return for each row the place of its pair in the best assignment, or -1: rows bid for columns (Bertsekas 1979).
+
+    A row may stay alone at value 0. The total is within `step` times the number of rows of the greatest possible.
+    """
+    n = starts.size - 1
+    price = np.zeros(wide, np.float64)
+    owner, chosen = np.full(wide, -1, np.int64), np.full(n, -1, np.int64)
+    queue = np.arange(n)
+    waiting = n
+    while waiting:
+        waiting -= 1
+        row = queue[waiting]
+        best, second, place = 0.0, 0.0, -1
+        for t in range(starts[row], starts[row + 1]):
+            gain = values[t] - price[columns[t]]
+            if gain > best:
+                second, best, place = best, gain, t
+            elif gain > second:
+                second = gain
+        if place < 0:
+            continue
+        column = columns[place]
+        price[column] += best - second + step
+        previous = owner[column]
+        if previous >= 0:
+            chosen[previous] = -1
+            queue[waiting] = previous
+            waiting += 1
+        owner[column], chosen[row] = row, place
+    return chosen

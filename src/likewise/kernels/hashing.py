@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from likewise.kernels import config, inner, kernel
+from likewise.kernels import inner, kernel
 
-U0 = np.uint64(0)
-U1 = np.uint64(1)
-U3 = np.uint64(3)
-U7 = np.uint64(7)
-U8 = np.uint64(8)
-U23 = np.uint64(23)
-U32 = np.uint64(32)
-U41 = np.uint64(41)
-U56 = np.uint64(56)
-U255 = np.uint64(255)
+U0, U1, U3, U6, U7, U8, U16, U20, U23, U31, U32, U41, U48, U56, U58, U63, U64, U255 = map(
+    np.uint64, (0, 1, 3, 6, 7, 8, 16, 20, 23, 31, 32, 41, 48, 56, 58, 63, 64, 255)
+)
 LOW32 = np.uint64(0xFFFFFFFF)
 WORD_SEED = np.uint64(0x9E3779B97F4A7C15)
 STREAM_ODD = np.uint64(0xD6E8FEB86659FD93)
@@ -30,23 +18,6 @@ _B = np.uint64(0xBF58476D1CE4E5B9)
 _C = np.uint64(27)
 _D = np.uint64(0x94D049BB133111EB)
 _E = np.uint64(31)
-
-
-def _trailing_zeros(context, x):
-    """Emit LLVM's instruction for it: Numba has no function of that name."""
-
-    def emit(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), emit
-
-
-def _trailing_zeros_interpreted(x):
-    return np.uint64((int(x) & -int(x)).bit_length() - 1)
-
-
-trailing_zeros: Any = _trailing_zeros_interpreted if config.DISABLE_JIT else intrinsic(_trailing_zeros)
-"""trailing_zeros(x): the number of zero bits below the lowest one bit of x, which is not 0."""
 
 
 @kernel
@@ -96,9 +67,7 @@ def hash_bytes(data, start, stop):
     h = mix(h ^ (tail | (length mod 256) << 56)), where the tail is the zero to seven bytes left over.
     Two strings of at most seven bytes never collide; longer ones do with probability 2**-64.
     """
-    h = WORD_SEED
-    block = np.uint64(0)
-    length = np.uint64(0)
+    h, block, length = WORD_SEED, np.uint64(0), np.uint64(0)
     for i in range(start, stop):
         h, block, length = absorb(h, block, length, np.uint64(data[i]), U1)
     return finish(h, block, length)
@@ -142,8 +111,7 @@ def unpack_numbers(data, values, offsets):
 
     A list, tuple, set or frozen set is one of [ ( < > and its length in four bytes, a number i and four bytes.
     """
-    at = 5
-    count = 0
+    at, count = 5, 0
     offsets[0] = 0
     for i in range(offsets.size - 1):
         kind = data[at]

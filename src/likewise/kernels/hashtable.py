@@ -2,7 +2,8 @@
 
 Three kinds of table mark their free slots differently. In a table with *owners* an entry counts only if its owner is
 the current stamp, so that the table needs no clearing from one set to the next. In a table of *numbers* a free slot has
-a negative number. A table without either is for values that are not 0, and a free slot holds 0.
+a negative number. A table without either is for values that are not 0, and a free slot holds 0: that of common
+shingles, for instance, those of too many documents, which are left out.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
+from likewise.kernels.hashing import U0, U1, U32
 
 TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
 """2**64 divided by the golden ratio, an odd number: the multiplier of Fibonacci hashing, which uses the high bits."""
@@ -24,10 +26,6 @@ STRIDE = 16
 """Every 16th element of a set is looked up first: documents often share their beginning (a licence, a header) and
 nothing else, and the misses that rule out a pair are found sooner."""
 
-U0 = np.uint64(0)
-U1 = np.uint64(1)
-U32 = np.uint64(32)
-
 
 @kernel
 def table_bits(n):
@@ -36,6 +34,29 @@ def table_bits(n):
     while (1 << bits) < 2 * n:
         bits += 1
     return bits
+
+
+@inner
+def slot_range(n):
+    """Return the shift and the mask of the slots of a hash table that n entries fill at most half."""
+    bits = table_bits(n)
+    return np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+
+
+@inner
+def owned_table(n):
+    """Return an empty table with owners for n entries: room for the values, and the owners."""
+    size = 1 << table_bits(n)
+    return np.empty(size, np.uint64), np.full(size, NOBODY)
+
+
+@inner
+def largest_set(offsets):
+    """Return the size of the largest set of a ragged array."""
+    largest = np.int64(0)
+    for i in range(offsets.size - 1):
+        largest = max(largest, offsets[i + 1] - offsets[i])
+    return largest
 
 
 @inner
@@ -97,16 +118,13 @@ def fill_table(values, table):
 @inner
 def enter_set(values, start, stop, stamp, table, owner):
     """Put the distinct values[start:stop] in a table with owners; return the shift and the mask of its slots."""
-    bits = table_bits(stop - start)
-    down = np.uint64(64 - bits)
-    mask = np.uint64((1 << bits) - 1)
+    down, mask = slot_range(stop - start)
     for i in range(start, stop):
         value = np.uint64(values[i])
         slot = spread(value) >> down
         while owner[slot] == stamp:
             slot = (slot + U1) & mask
-        owner[slot] = stamp
-        table[slot] = value
+        owner[slot], table[slot] = stamp, value
     return down, mask
 
 
@@ -128,10 +146,49 @@ def spared(values, start, stop, stamp, table, owner, down, mask, spare):
 @kernel
 def move_numbers(table, numbers, new_table, new_numbers):
     """Copy a table of numbers to a larger one, full of negative numbers."""
-    shift = np.uint64(64 - table_bits(new_table.size // 2))
-    mask = np.uint64(new_table.size - 1)
+    shift, mask = slot_range(new_table.size // 2)
     for i in range(table.size):
         if numbers[i] >= 0:
             slot = numbered_slot(table[i], new_table, new_numbers, shift, mask)
-            new_table[slot] = table[i]
-            new_numbers[slot] = numbers[i]
+            new_table[slot], new_numbers[slot] = table[i], numbers[i]
+
+
+@kernel
+def count_carriers(values, offsets, table, counts):
+    """Add 1 to counts[s] for every set that has table[s] among its elements."""
+    for i in range(offsets.size - 1):
+        for j in range(offsets[i], offsets[i + 1]):
+            slot = slot_of(table, np.uint64(values[j]))
+            if table[slot] != U0:
+                counts[slot] += 1
+
+
+@inner
+def without(values, n, table):
+    """Drop the values that are in the table, unless none would remain; return how many remain."""
+    left = 0
+    for i in range(n):
+        if table[slot_of(table, values[i])] == U0:
+            left += 1
+    if left == 0 or left == n:
+        return n
+    count = 0
+    for i in range(n):
+        if table[slot_of(table, values[i])] == U0:
+            values[count] = values[i]
+            count += 1
+    return count
+
+
+@kernel
+def sets_without(values, offsets, table, out, out_offsets):
+    """Drop the values of the table from every set; return how many values remain."""
+    written = 0
+    out_offsets[0] = 0
+    for i in range(offsets.size - 1):
+        n = offsets[i + 1] - offsets[i]
+        for j in range(n):
+            out[written + j] = values[offsets[i] + j]
+        written += without(out[written : written + n], n, table)
+        out_offsets[i + 1] = written
+    return written

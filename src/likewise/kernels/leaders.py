@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.bits import ones
 from likewise.kernels.crowds import SLACK
-from likewise.kernels.hashing import U0, U1, U32
-from likewise.kernels.sets import U63
+from likewise.kernels.hashing import U0, U1, U32, U63
+from likewise.kernels.intrinsics import ones
 from likewise.kernels.sorting import first_from
 
 CHUNK = 14
@@ -154,8 +153,7 @@ def push(chain, heads, pool, used, b):
 @inner
 def rare_values(own, rare_bits, values):
     """Write the rare heavy values of a row, the rarest first; return how many."""
-    n = 0
-    bit = 0
+    n, bit = 0, 0
     while bit < rare_bits:
         word = own[HEAD + (bit >> 6)] >> (np.uint64(bit) & U63)
         if word == U0:
@@ -196,8 +194,7 @@ def sharing(values, count, lack, width, base, seen, room, heads, pool, marked, t
     lack: what the row shares at least with leaders of the first class; with each class `width` more. base: the first
     list of the crowd. Leaders with a number less than `seen` may be left out. Ends when the work reaches `room`.
     """
-    n = np.int64(0)
-    work = 0
+    n, work = np.int64(0), 0
     for k in range(CLASSES):
         prefix = prefix_of(count, lack + k * width)
         if prefix <= 0 or work >= room:
@@ -249,8 +246,7 @@ def scan(own, need, k, seen, everyone, room, pool, lacks, records, banned, p, q,
     Ends at the first one unless `everyone` is wanted, when the work reaches `room`, and after a chunk with a leader
     whose number is less than `seen`. Takes arrays, not tuples of them, whose references would be counted at every test.
     """
-    n = 0
-    work = 0
+    n, work = 0, 0
     test = 2 + (own.size - HEAD) // 2
     while k >= 0 and work < room:
         for e in range(1 + pool[k, 1], 1, -1):
@@ -282,13 +278,9 @@ def walk(first, everyone, rows, members, crowds, leaders, p, q, income, purse, s
     average, plus the purse; rows beyond it are not compared with all leaders (facts[1] counts them). Stops after about
     `slice_cost`, or when the room in the pool or the output (facts[0] counts the pairs written) may not suffice.
     """
-    written = 0
-    cost = 0
-    heads = leaders.heads
-    pool = leaders.pool
-    records = leaders.records
-    lacks = leaders.lacks
-    banned = rows.banned
+    written, cost = 0, 0
+    heads, pool, records = leaders.heads, leaders.pool, leaders.records
+    lacks, banned = leaders.lacks, rows.banned
     touched = np.empty(leaders.marked.size + 1, np.int32)
     own = np.empty(records.shape[1], np.uint64)
     values = np.empty(64 * members.maps.shape[1], np.int64)
@@ -320,11 +312,9 @@ def walk(first, everyone, rows, members, crowds, leaders, p, q, income, purse, s
         write_record(own, m, members)
         count = rare_values(own, crowds.rare_bits[c], values)
         before = written
-        found = -1
-        work = 0
+        found, work = -1, 0
         if rows.role[i] != FORCED:
-            kind = members.kinds[m]
-            need = members.needs[m]
+            kind, need = members.kinds[m], members.needs[m]
             since = 0
             room = max(income, purse[0])
             if not everyone:

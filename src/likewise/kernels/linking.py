@@ -1,14 +1,31 @@
-"""Record linkage: what pairs of records share, and blocks."""
+"""Record linkage: what pairs of records share, blocks, and the nearest records by the weights of shared terms."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashing import mix
+from likewise.kernels.hashing import U0, U1, mix
+from likewise.kernels.sorting import run_end
 
-U0 = np.uint64(0)
-U1 = np.uint64(1)
+
+@inner
+def shared_weights(offsets, terms_, weights, row, other):
+    """Return what a row shares with another, both sorted by term: the sum of products, and of squares of its own."""
+    a, end_a = offsets[row], offsets[row + 1]
+    b, end_b = offsets[other], offsets[other + 1]
+    product, square = 0.0, 0.0
+    while a < end_a and b < end_b:
+        if terms_[a] == terms_[b]:
+            product += weights[a] * weights[b]
+            square += weights[a] * weights[a]
+            a += 1
+            b += 1
+        elif terms_[a] < terms_[b]:
+            a += 1
+        else:
+            b += 1
+    return product, square
 
 
 @kernel
@@ -16,48 +33,16 @@ def cosines(offsets, terms_, weights, left, right):
     """Return the sum of products of the weights of shared terms, for pairs of rows sorted by term."""
     out = np.zeros(left.size, np.float64)
     for p in range(left.size):
-        a = offsets[left[p]]
-        b = offsets[right[p]]
-        end_a = offsets[left[p] + 1]
-        end_b = offsets[right[p] + 1]
-        total = 0.0
-        while a < end_a and b < end_b:
-            if terms_[a] == terms_[b]:
-                total += weights[a] * weights[b]
-                a += 1
-                b += 1
-            elif terms_[a] < terms_[b]:
-                a += 1
-            else:
-                b += 1
-        out[p] = total
+        out[p] = shared_weights(offsets, terms_, weights, left[p], right[p])[0]
     return out
 
 
 @kernel
 def shared_parts(offsets, terms_, weights, rows, others):
     """Return what rows share with others: the sum of the products of their weights, and of the squares of the row's."""
-    products = np.zeros(rows.size, np.float64)
-    squares = np.zeros(rows.size, np.float64)
+    products, squares = np.zeros(rows.size, np.float64), np.zeros(rows.size, np.float64)
     for p in range(rows.size):
-        a = offsets[rows[p]]
-        b = offsets[others[p]]
-        end_a = offsets[rows[p] + 1]
-        end_b = offsets[others[p] + 1]
-        product = 0.0
-        square = 0.0
-        while a < end_a and b < end_b:
-            if terms_[a] == terms_[b]:
-                product += weights[a] * weights[b]
-                square += weights[a] * weights[a]
-                a += 1
-                b += 1
-            elif terms_[a] < terms_[b]:
-                a += 1
-            else:
-                b += 1
-        products[p] = product
-        squares[p] = square
+        products[p], squares[p] = shared_weights(offsets, terms_, weights, rows[p], others[p])
     return products, squares
 
 
@@ -119,11 +104,9 @@ def agreement(marks, left, right):
     """Return for pairs of records the part of their marks that agree, of those that one of them has."""
     out = np.empty(left.size, np.float32)
     for p in range(left.size):
-        same = 0
-        there = 0
+        same, there = 0, 0
         for m in range(marks.shape[1]):
-            a = marks[left[p], m]
-            b = marks[right[p], m]
+            a, b = marks[left[p], m], marks[right[p], m]
             there += (a | b) != 0
             same += a == b and a != 0
         out[p] = same / max(1, there)
@@ -133,20 +116,17 @@ def agreement(marks, left, right):
 @kernel
 def equal_worth(codes, rarity, keys, records):
     """Return for pairs of records, given as keys, how many fields are identical, and how rare that is in all."""
-    count = np.empty(keys.size, np.int8)
-    worth = np.empty(keys.size, np.float32)
+    count, worth = np.empty(keys.size, np.int8), np.empty(keys.size, np.float32)
     for p in range(keys.size):
         left = keys[p] // records
         right = keys[p] - left * records
-        n = 0
-        total = 0.0
+        n, total = 0, 0.0
         for f in range(codes.shape[1]):
             v = codes[left, f]
             if v >= 0 and v == codes[right, f]:
                 n += 1
                 total += rarity[v]
-        count[p] = n
-        worth[p] = total
+        count[p], worth[p] = n, total
     return count, worth
 
 
@@ -158,15 +138,6 @@ def best_partners(left, right, scores, records):
         best[left[p]] = max(best[left[p]], scores[p])
         best[right[p]] = max(best[right[p]], scores[p])
     return best
-
-
-@inner
-def block_end(keys, start):
-    """Return where the block of equal keys that begins at `start` ends."""
-    stop = start + 1
-    while stop < keys.size and keys[stop] == keys[start]:
-        stop += 1
-    return stop
 
 
 @inner
@@ -186,15 +157,14 @@ def count_block_pairs(order, keys, border, limit, counts, width):
     n = order.size
     start = 0
     while start < n:
-        stop = block_end(keys, start)
+        stop = run_end(keys, start)
         if keys[start] != U0 and stop - start > 1:
             if stop - start > limit:
                 crowded += stop - start
             else:
                 for x in range(start, stop):
                     for y in range(x + 1, stop):
-                        a = min(order[x], order[y])
-                        b = max(order[x], order[y])
+                        a, b = min(order[x], order[y]), max(order[x], order[y])
                         if are_compared(a, b, border):
                             counts[a // width] += 1
         start = stop
@@ -211,14 +181,88 @@ def block_pairs(order, keys, border, limit, low, high, records, out):
     n = order.size
     start = 0
     while start < n:
-        stop = block_end(keys, start)
+        stop = run_end(keys, start)
         if keys[start] != U0 and 1 < stop - start <= limit:
             for x in range(start, stop):
                 for y in range(x + 1, stop):
-                    a = min(order[x], order[y])
-                    b = max(order[x], order[y])
+                    a, b = min(order[x], order[y]), max(order[x], order[y])
                     if low <= a < high and are_compared(a, b, border):
                         out[count] = np.int64(a) * records + b
                         count += 1
         start = stop
     return count
+
+
+@inner
+def cut_of(scores, n, size):
+    """Return the score of the last of the `size` best of the first n scores."""
+    heap = np.full(size, -1.0)
+    for t in range(n):
+        s = scores[t]
+        if s > heap[0]:
+            at = 0
+            while True:
+                child = 2 * at + 1
+                if child >= size:
+                    break
+                if child + 1 < size and heap[child + 1] < heap[child]:
+                    child += 1
+                if heap[child] >= s:
+                    break
+                heap[at] = heap[child]
+                at = child
+            heap[at] = s
+    return heap[0]
+
+
+@kernel
+def nearest(
+    rows, row_offsets, row_terms, row_weights, starts, posted, posted_weights, size, first, k, cap, enough, visits
+):
+    """Return pairs (row, other) of each row and the records nearest to it by the products of shared terms' weights.
+
+    These are the k best, and all from `enough` up to `cap`. Terms are numbered from the rarest on, and no more than
+    `visits` records are looked at for a row. `first` is added to a posted number to make it a record's number; a record
+    is not paired with itself. The pairs have room for all from the start: arrays that are replaced inside the loop
+    would make all of it several times slower.
+    """
+    scores, touched, reached = np.zeros(size, np.float64), np.empty(size, np.int64), np.empty(size, np.float64)
+    left = np.empty(rows.size * min(size, cap + k), np.int64)
+    right = np.empty(rows.size * min(size, cap + k), np.int64)
+    count = 0
+    for r in range(rows.size):
+        row = rows[r]
+        n, seen = np.int64(0), 0
+        for t in range(row_offsets[row], row_offsets[row + 1]):
+            term = row_terms[t]
+            length = starts[term + 1] - starts[term]
+            if seen and seen + length > visits:
+                break
+            seen += length
+            weight = row_weights[t]
+            for p in range(starts[term], starts[term + 1]):
+                other = posted[p]
+                s = scores[other]
+                if s == 0.0:
+                    touched[n] = other
+                    n += 1
+                scores[other] = s + weight * posted_weights[p]
+        others, plenty = 0, 0
+        for t in range(n):
+            other = touched[t]
+            s = scores[other]
+            scores[other] = 0.0
+            if other + first != row:
+                touched[others], reached[others] = other, s
+                others += 1
+                plenty += s >= enough
+        if others:
+            cut = cut_of(reached, others, min(max(k, min(plenty, cap)), others))
+            taken = 0
+            for t in range(others):
+                if reached[t] >= cut and taken < cap + k:
+                    left[count] = row
+                    right[count] = touched[t] + first
+                    count += 1
+                    taken += 1
+    return left[:count], right[:count]

@@ -1,7 +1,9 @@
-"""Queries of a stored index: candidates from its tables, verified against its sets, the best kept.
+"""The tables of a stored index, sorted keys with their postings, and queries: candidates, verified, the best kept.
 
-One call answers many queries over all segments. Arrays of the index are given by their addresses (see addresses.py); a
-number that points outside of them, as in a damaged file, is passed over.
+A table has the same number of entries in each of its bands. The entries of a band ascend by key; `starts` says where
+the entries begin whose keys have the same highest bits, so that a key is found in one step, whatever the number of
+entries. One call answers many queries over all segments. Arrays of the index are given by their addresses (see
+intrinsics.py); a number that points outside of them, as in a damaged file, is passed over.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.addresses import octets, words32, words64
-from likewise.kernels.best import rise, sink
-from likewise.kernels.hashtable import NOBODY, enter_set, spared, spread, table_bits
+from likewise.kernels.hashing import U0, U32
+from likewise.kernels.hashtable import enter_set, owned_table, spared, spread
+from likewise.kernels.intrinsics import chunk_of, octets, words32, words64
 from likewise.kernels.overlap import CONTAINMENT, JACCARD, least_overlap, overlap_for, similarity_of
-from likewise.kernels.postings import after_key, first_key
+from likewise.kernels.pairs import rise, sink
 from likewise.kernels.sorting import sort_pairs, sort_values
 
 (
@@ -32,9 +34,6 @@ CHUNK_FIELDS = 6
 
 CROWD = 256
 """More candidates than this are compared in the order of the bands that they share with the query, most first."""
-
-U0 = np.uint64(0)
-U32 = np.uint64(32)
 
 
 class IndexQueries(NamedTuple):
@@ -103,8 +102,7 @@ def by_bands(queries, i, segment, found, lows, highs):
         mine = keys[band * entries : (band + 1) * entries]
         begins = starts[band * directory : (band + 1) * directory]
         low, high = stretch(mine, begins, entries, segment[BITS], queries.keys[i, band])
-        lows[band] = low + band * entries
-        highs[band] = high + band * entries
+        lows[band], highs[band] = low + band * entries, high + band * entries
         total += high - low
     if total > found.size:
         found = np.empty(2 * total, np.uint32)
@@ -176,23 +174,8 @@ def often_first(found, times, n, bands, ordered, ordered_times):
         places[c] += places[c - 1]
     for i in range(n):
         place = places[bands - times[i]]
-        ordered[place] = found[i]
-        ordered_times[place] = times[i]
+        ordered[place], ordered_times[place] = found[i], times[i]
         places[bands - times[i]] += 1
-
-
-@inner
-def chunk_of(chunks, unit):
-    """Return the chunk that holds a set."""
-    low = 0
-    high = chunks.shape[0]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if chunks[middle, CHUNK_UNIT] <= unit:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @inner
@@ -250,14 +233,11 @@ def keep_rows(unit, segment, similarity, query, aim, hits, begin, written):
             worst = hits.similarity[begin]
             if worst > similarity or (worst == similarity and hits.row[begin] < number):
                 break  # rows of a set ascend: none of the others is better
-            hits.similarity[begin] = similarity
-            hits.row[begin] = number
+            hits.similarity[begin], hits.row[begin] = similarity, number
             sink(hits.similarity[begin:written], hits.row[begin:written], aim.best)
             continue
         if written < hits.row.size:
-            hits.query[written] = query
-            hits.row[written] = number
-            hits.similarity[written] = similarity
+            hits.query[written], hits.row[written], hits.similarity[written] = query, number, similarity
             if aim.best > 0:
                 rise(hits.similarity[begin : written + 1], hits.row[begin : written + 1], written - begin)
         written += 1
@@ -270,19 +250,14 @@ def answer(queries, first, last, tables, aim, hits):
 
     Stops before a query whose answers do not fit. With aim.best, the answers of a query are a heap.
     """
-    segments = tables.segments
-    chunks = tables.chunks
+    segments, chunks = tables.segments, tables.chunks
     largest = np.int64(1)
     for i in range(first, last):
         largest = max(largest, queries.offsets[i + 1] - queries.offsets[i])
-    bits = table_bits(largest)
-    table = np.empty(1 << bits, np.uint64)
-    owner = np.full(1 << bits, NOBODY)
+    table, owner = owned_table(largest)
     bands = queries.keys.shape[1]
-    lows = np.empty(max(bands, largest), np.int64)
-    highs = np.empty(max(bands, largest), np.int64)
-    found = np.empty(1024, np.uint32)
-    times = np.empty(1024, np.int32)
+    lows, highs = np.empty(max(bands, largest), np.int64), np.empty(max(bands, largest), np.int64)
+    found, times = np.empty(1024, np.uint32), np.empty(1024, np.int32)
     written = np.int64(0)
     for i in range(first, last):
         size = queries.offsets[i + 1] - queries.offsets[i]
@@ -291,9 +266,7 @@ def answer(queries, first, last, tables, aim, hits):
             return i, written, np.int64(aim.best)
         if aim.measure == CONTAINMENT and size == 0:
             continue
-        down = U0
-        mask = U0
-        entered = False
+        down, mask, entered = U0, U0, False
         for s in range(segments.shape[0]):
             segment = segments[s]
             if aim.measure == CONTAINMENT:
@@ -307,11 +280,9 @@ def answer(queries, first, last, tables, aim, hits):
             n = distinct_sorted(found, n, times)
             crowded = n > CROWD and aim.best > 0 and aim.measure == JACCARD
             if crowded:
-                some = np.empty(n, np.uint32)
-                often = np.empty(n, np.int32)
+                some, often = np.empty(n, np.uint32), np.empty(n, np.int32)
                 often_first(found, times, n, bands, some, often)
-                found[:n] = some
-                times[:n] = often
+                found[:n], times[:n] = some, often
             if not entered and aim.measure == JACCARD:
                 entered = True
                 down, mask = enter_set(queries.values, queries.offsets[i], queries.offsets[i + 1], i, table, owner)
@@ -350,3 +321,85 @@ def answer(queries, first, last, tables, aim, hits):
         if written > hits.row.size:
             return i, begin, written - begin
     return last, written, np.int64(0)
+
+
+GONE = np.uint32(0xFFFFFFFF)
+"""The new number of a set that is left out of a merged table."""
+
+
+@kernel
+def fill_starts(keys, bits, starts):
+    """starts[band, d] = the first entry of the band whose key has highest bits of at least d; the last is their end."""
+    down = np.uint32(32 - bits)
+    for band in range(keys.shape[0]):
+        at = 0
+        for i in range(keys.shape[1]):
+            while at <= np.int64(keys[band, i] >> down):
+                starts[band, at] = i
+                at += 1
+        while at < starts.shape[1]:
+            starts[band, at] = keys.shape[1]
+            at += 1
+
+
+@kernel
+def merge_entries(keys_a, sets_a, map_a, keys_b, sets_b, map_b, keys, sets):
+    """Merge two bands of sorted entries and renumber their sets, leaving out those that are GONE; return how many."""
+    i, j, written = 0, 0, 0
+    while i < keys_a.size or j < keys_b.size:
+        if j == keys_b.size or (i < keys_a.size and keys_a[i] <= keys_b[j]):
+            key = keys_a[i]
+            new = map_a[sets_a[i]]
+            i += 1
+        else:
+            key = keys_b[j]
+            new = map_b[sets_b[j]]
+            j += 1
+        if new != GONE:
+            keys[written], sets[written] = key, new
+            written += 1
+    return written
+
+
+@kernel
+def sort_sets(values, offsets):
+    """Sort the elements of every set of a ragged array."""
+    for i in range(offsets.size - 1):
+        sort_values(values[offsets[i] : offsets[i + 1]], offsets[i + 1] - offsets[i])
+
+
+@kernel
+def put_rows(order, offsets, members):
+    """Write row r to the place offsets[order[r]] of its group and move the place on: a counting sort of rows."""
+    for row in range(order.size):
+        group = order[row]
+        members[offsets[group]] = row
+        offsets[group] += 1
+
+
+@inner
+def first_key(keys, low, high, key):
+    """Return the first place in keys[low:high], which ascend, whose key is not below this one."""
+    while high - low > 8:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    while low < high and keys[low] < key:
+        low += 1
+    return low
+
+
+@inner
+def after_key(keys, low, high, key):
+    """Return the first place in keys[low:high], which ascend, whose key is above this one; runs may be long."""
+    step = 1
+    while low < high and keys[low] == key:
+        if low + step < high and keys[low + step] == key:
+            low += step
+            step *= 2
+        else:
+            low += 1
+            step = max(1, step // 2)
+    return low

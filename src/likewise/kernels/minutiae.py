@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,21 @@ SHIFTS = 32
 """Cells of shift, along x and along y."""
 
 
+class TripleTables(NamedTuple):
+    """Triples: maybe[f, k, :counts[f, k]] are the squares, of `width` in all, that neighbour k of minutia f may be in.
+
+    slots, keys, minutiae are the hash table of all triples, owner is the print of every minutia.
+    """
+
+    maybe: Any
+    counts: Any
+    width: int
+    slots: Any
+    keys: Any
+    minutiae: Any
+    owner: Any
+
+
 @inner
 def wrapped(angle):
     """Return an angle from −π to π."""
@@ -31,27 +46,23 @@ def slot(keys: Any, size: int) -> Any:
 
 
 @kernel
-def propose(
-    first, last, maybe, counts, width, slots, keys, minutiae, owner, after, poses, cell, least, most, found, best
-):  # fmt: skip
+def propose(first, last, index, after, poses, cell, least, most, found, best):
     """Find which prints after number `after` a print may be of one finger with, and how they lie on each other.
 
-    The print has the minutiae first to last. maybe[f, k, :counts[f, k]] are the squares that neighbour k of minutia f
-    may be in, of `width` squares in all. slots, keys, minutiae are the index of triples, owner the print of every
-    minutia, poses its x, y and direction about the middle of the print. Each triple that agrees votes for a rotation
-    and a shift; `cell` is the width of a cell of shifts. Of each print p where some cell has least[p] votes or more,
-    `found` gets the number, and `best` the fullest cells: the votes, the rotation, and where the middle of the print
-    comes to lie. Returns how many prints these are. No more than `most` votes are in memory, or those of one print.
+    The print has the minutiae first to last; poses: of every minutia x, y and direction about the middle of its print.
+    Each triple that agrees votes for a rotation and a shift; `cell` is the width of a cell of shifts. Of each print p
+    where some cell has least[p] votes or more, `found` gets the number, and `best` the fullest cells: the votes, the
+    rotation, and where the middle of the print comes to lie. Returns how many prints these are. No more than `most`
+    votes are in memory, or those of one print.
     """
     prints = least.size
     starts = np.zeros(prints + 1, np.int64)
     none = np.empty((0, 2), np.int32)
-    agreeing(first, last, maybe, counts, width, slots, keys, minutiae, owner, after, prints, starts[1:], none, False)
+    agreeing(first, last, index, after, prints, starts[1:], none, False)
     for p in range(prints):
         starts[p + 1] += starts[p]
     votes = np.zeros((8, TURNS, SHIFTS, SHIFTS), np.int32)
-    written = 0
-    low = 0
+    written, low = 0, 0
     while low < prints:
         high = low + 1
         while high < prints and starts[high + 1] - starts[low] <= most:
@@ -59,10 +70,7 @@ def propose(
         if starts[high] > starts[low]:
             hits = np.empty((starts[high] - starts[low], 2), np.int32)
             place = starts[:high] - starts[low]
-            agreeing(
-                first, last, maybe, counts, width, slots, keys, minutiae, owner, max(after, low - 1), high, place, hits,
-                True
-            )  # fmt: skip
+            agreeing(first, last, index, max(after, low - 1), high, place, hits, True)
             for p in range(low, high):
                 some = hits[starts[p] - starts[low] : starts[p + 1] - starts[low]]
                 if some.shape[0] == 0 or some.shape[0] < least[p] or most_turned_alike(poses, some) < least[p]:
@@ -75,11 +83,12 @@ def propose(
 
 
 @inner
-def agreeing(first, last, maybe, counts, width, slots, keys, minutiae, owner, after, until, place, hits, write):
+def agreeing(first, last, index, after, until, place, hits, write):
     """Count the triples of a print that agree with one of each print after `after` and before `until`, or write them.
 
     place[p] is the count of print p, or where its next pair of minutiae goes.
     """
+    maybe, counts, width, slots, keys, minutiae, owner = index
     bits = 0
     while (1 << bits) < slots.size - 1:
         bits += 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.best import rise, sink
-from likewise.kernels.hashtable import NOBODY, enter_set, spared, table_bits
+from likewise.kernels.hashtable import enter_set, owned_table, spared
+from likewise.kernels.pairs import rise, sink
 
 JACCARD, DICE, COSINE, OVERLAP, CONTAINMENT, SUM = range(6)
 """Measures of similarity. SUM is the Jaccard similarity of bags whose union is the sum of the counts, at most 1/2."""
@@ -99,44 +99,26 @@ def useful_overlap(least, measure, floors_a, floors_b, a, b, size_a, size_b, own
 
 
 @kernel
-def verify_overlap(
-    left,
-    right,
-    values_a,
-    offsets_a,
-    rows_a,
-    values_b,
-    offsets_b,
-    rows_b,
-    measure,
-    p,
-    q,
-    threshold,
-    floors_a,
-    floors_b,
-    best,
-    most,
-    out,
-):
+def verify_overlap(left, right, side_a, side_b, bounds, floors, best, most, out):
     """out[k] = similarity of the sets rows_a[left[k]] and rows_b[right[k]], exact if it reaches the threshold, else -1.
 
+    A side is (values, offsets, rows) of ragged sets. bounds: the measure, p, q, the threshold. floors: of either side.
     Pairs come grouped by `left`: its set is put in a hash table once, and each partner is looked up in it until the
     misses rule the threshold out. With floors (see `useful_overlap`), pairs of no use may be -1 too; if only the `best`
     so many of a set are of use, its floor rises here. most[k], if known, is the most that the sets can share.
     """
+    values_a, offsets_a, rows_a = side_a
+    values_b, offsets_b, rows_b = side_b
+    measure, p, q, threshold = bounds
+    floors_a, floors_b = floors
     largest = np.int64(0)
     for k in range(left.size):
         row = rows_a[left[k]]
         largest = max(largest, offsets_a[row + 1] - offsets_a[row])
-    size = 1 << table_bits(largest)
-    table = np.empty(size, np.uint64)
-    owner = np.full(size, NOBODY)
-    down = np.uint64(0)
-    mask = np.uint64(0)
-    last = np.int64(-1)
+    table, owner = owned_table(largest)
+    down, mask, last = np.uint64(0), np.uint64(0), np.int64(-1)
     heap = np.empty(best)
-    held = np.int64(0)
-    own = 0.0
+    held, own = np.int64(0), 0.0
     for k in range(left.size):
         a = np.int64(left[k])
         start_a = offsets_a[rows_a[a]]
@@ -147,8 +129,7 @@ def verify_overlap(
         least = least_overlap(measure, p, q, threshold, stop_a - start_a, size_b)
         out[k] = -1.0
         if a != last:
-            held = np.int64(0)
-            own = 0.0
+            held, own = np.int64(0), 0.0
         least = useful_overlap(least, measure, floors_a, floors_b, a, right[k], stop_a - start_a, size_b, own)
         if k < most.size and most[k] < least:
             continue

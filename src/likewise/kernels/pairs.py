@@ -1,10 +1,14 @@
-"""Band keys to candidate pairs; sorting; copies written out in full."""
+"""Band keys to candidate pairs, copies written out in full, and the k best partners of every row.
+
+The best are kept while pairs arrive: one heap a row, the worst of its partners on top.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import kernel
+from likewise.kernels import inner, kernel
+from likewise.kernels.sorting import run_end
 
 
 @kernel
@@ -40,10 +44,7 @@ def scan_band(sorted_keys, members, keys, heavy, band, low, high, cap, fill, lef
     n = members.size
     start = 0
     while start < n:
-        key = sorted_keys[start]
-        stop = start + 1
-        while stop < n and sorted_keys[stop] == key:
-            stop += 1
+        stop = run_end(sorted_keys, start)
         if stop - start > cap:
             start = stop
             continue
@@ -62,8 +63,7 @@ def scan_band(sorted_keys, members, keys, heavy, band, low, high, cap, fill, lef
                         break
                 if new:
                     if fill:
-                        left[count] = i
-                        right[count] = j
+                        left[count], right[count] = i, j
                     count += 1
         start = stop
     return count
@@ -76,14 +76,11 @@ def heavy_buckets(sorted_keys, members, cap, fill, first, rest):
     n = members.size
     start = 0
     while start < n:
-        stop = start + 1
-        while stop < n and sorted_keys[stop] == sorted_keys[start]:
-            stop += 1
+        stop = run_end(sorted_keys, start)
         if stop - start > cap:
             if fill:
                 for x in range(start, stop):
-                    first[count] = members[start]
-                    rest[count] = members[x]
+                    first[count], rest[count] = members[start], members[x]
                     count += 1
             else:
                 count += stop - start
@@ -108,11 +105,67 @@ def expand_pairs(
             for y in range(first, other_offsets[right[p] + 1]):
                 if same and x == y:
                     continue
-                a = members[x]
-                b = others[y]
+                a, b = members[x], others[y]
                 turn = within and once and a > b
                 out_left[count] = b if turn else a
                 out_right[count] = a if turn else b
                 out_similarity[count] = similarity[p]
                 count += 1
     return count
+
+
+@inner
+def is_worse(score_a, partner_a, score_b, partner_b):
+    """Tell whether a partner comes after another: a lower score, or the same and a higher number."""
+    return score_a < score_b or (score_a == score_b and partner_a > partner_b)
+
+
+@inner
+def rise(scores, partners, place):
+    """Move the last entry of a heap up, above every better one."""
+    score, partner = scores[place], partners[place]
+    while place > 0:
+        above = (place - 1) >> 1
+        if not is_worse(score, partner, scores[above], partners[above]):
+            break
+        scores[place], partners[place] = scores[above], partners[above]
+        place = above
+    scores[place], partners[place] = score, partner
+
+
+@inner
+def sink(scores, partners, count):
+    """Move the first entry of a heap of `count` down, below every worse one."""
+    score, partner = scores[0], partners[0]
+    place = 0
+    while 2 * place + 1 < count:
+        child = 2 * place + 1
+        if child + 1 < count and is_worse(scores[child + 1], partners[child + 1], scores[child], partners[child]):
+            child += 1
+        if not is_worse(scores[child], partners[child], score, partner):
+            break
+        scores[place], partners[place] = scores[child], partners[child]
+        place = child
+    scores[place], partners[place] = score, partner
+
+
+@kernel
+def offer(rows, others, scores, best, partners, counts, floors):
+    """Offer pairs to the heaps: best[r] has the scores of row r and partners[r] their numbers, counts[r] of them.
+
+    floors[r] becomes the lowest score of a full heap: a pair with a lower one is of no use to the row.
+    """
+    k = best.shape[1]
+    for p in range(rows.size):
+        row = rows[p]
+        n = counts[row]
+        if n < k:
+            best[row, n], partners[row, n] = scores[p], others[p]
+            rise(best[row], partners[row], n)
+            counts[row] = n + 1
+            if n + 1 == k:
+                floors[row] = best[row, 0]
+        elif is_worse(best[row, 0], partners[row, 0], scores[p], others[p]):
+            best[row, 0], partners[row, 0] = scores[p], others[p]
+            sink(best[row], partners[row], k)
+            floors[row] = best[row, 0]

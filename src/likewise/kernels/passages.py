@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.documents import document_units, working_space
+from likewise.kernels.documents import document_units, longest_text, winnow, working_space
 from likewise.kernels.hashing import U1
-from likewise.kernels.hashtable import TABLE_ODD, table_bits
+from likewise.kernels.hashtable import TABLE_ODD, largest_set, slot_range, table_bits
 from likewise.kernels.repetitive import build_automaton, cover, make_automaton
 from likewise.kernels.sorting import first_from, sort_pairs, sort_values
 from likewise.kernels.text import shingles
-from likewise.kernels.winnowing import longest_text, winnow
 
 STEPS, FREE_STEPS = 16, 1 << 14
 """Most steps of comparing two documents run by run: so many per word of both, and so many besides. With more, at least
@@ -57,14 +56,13 @@ class PassageRules(NamedTuple):
 
 
 @inner
-def enter_grams(grams, count, bits, heads, nexts, often):
+def enter_grams(grams, count, heads, nexts, often):
     """Put the suspect's runs of words in a hash table: heads[slot] is the first with its hash, nexts leads on.
 
     often[i] is how many of them have the hash of the first one, i.
     """
-    down = np.uint64(64 - bits)
-    mask = np.uint64((1 << bits) - 1)
-    heads[: 1 << bits] = -1
+    down, mask = slot_range(count)
+    heads[: 1 << table_bits(count)] = -1
     for i in range(count - 1, -1, -1):
         slot = (grams[i] * TABLE_ODD) >> down
         while heads[slot] >= 0 and grams[heads[slot]] != grams[i]:
@@ -75,14 +73,13 @@ def enter_grams(grams, count, bits, heads, nexts, often):
 
 
 @inner
-def find_grams(grams, bits, heads, often, other, m, least, room, firsts, limit):
+def find_grams(grams, count, heads, often, other, m, least, room, firsts, limit):
     """Write for every word of the source the first place in the suspect of the run that begins there; -1: none.
 
     Returns how many places there are in all; it stops looking when they are more than the limit.
     """
     shingles(other, m, least, room)
-    down = np.uint64(64 - bits)
-    mask = np.uint64((1 << bits) - 1)
+    down, mask = slot_range(count)
     total = 0
     for j in range(m - least + 1):
         slot = (room[j] * TABLE_ODD) >> down
@@ -102,8 +99,7 @@ def shared_runs(units, n, nexts, firsts, other, m, least, limit, runs):
 
     A run is found from its first words, so once. There is room for all of them.
     """
-    count = 0
-    work = 0
+    count, work = 0, 0
     for j in range(m - least + 1):
         i = firsts[j]
         while i >= 0:
@@ -114,9 +110,7 @@ def shared_runs(units, n, nexts, firsts, other, m, least, limit, runs):
                 work += size
                 if size >= least:
                     work += RUN_STEPS
-                    runs[count, 0] = i
-                    runs[count, 1] = j
-                    runs[count, 2] = size
+                    runs[count, 0], runs[count, 1], runs[count, 2] = i, j, size
                     count += 1
             i = nexts[i]
         if work > limit:
@@ -167,11 +161,8 @@ def join_runs(runs, n, m, length, gap, limit, passages):
     starts = runs[:, 0].copy()
     others = runs[:, 1].copy()
     sizes = runs[:, 2].copy()
-    keys = np.empty(count, np.int64)
-    by_start = np.empty(count, np.int64)
-    by_end = np.empty(count, np.int64)
-    by_size = np.empty(count, np.int64)
-    ordered_starts = np.empty(count, np.int64)
+    keys, by_start, by_end = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    by_size, ordered_starts = np.empty(count, np.int64), np.empty(count, np.int64)
     ordered_ends = np.empty(count, np.int64)
     used = np.zeros(count, np.bool_)
     for run in range(count):
@@ -191,8 +182,7 @@ def join_runs(runs, n, m, length, gap, limit, passages):
         keys[place] = (n - sizes[by_start[place]]) * count + place
     sort_pairs(keys, by_size, count, count)
     now = np.empty(4, np.int64)
-    made = 0
-    work = 0
+    made, work = 0, 0
     for seed in by_size:
         if used[seed]:
             continue
@@ -213,10 +203,8 @@ def join_runs(runs, n, m, length, gap, limit, passages):
             continue
         run = seed
         while run >= 0:
-            now[0] = found[1]
-            now[1] = found[3]
-            now[2] = starts[run]
-            now[3] = others[run]
+            now[0], now[1] = found[1], found[3]
+            now[2], now[3] = starts[run], others[run]
             low = first_from(ordered_starts, found[1] - gap)
             high = first_from(ordered_starts, found[1] + gap + 1)
             work += high - low
@@ -224,14 +212,11 @@ def join_runs(runs, n, m, length, gap, limit, passages):
             if run >= 0:
                 used[run] = True
                 found[4] += starts[run] + sizes[run] - max(starts[run], found[1])
-                found[1] = starts[run] + sizes[run]
-                found[3] = others[run] + sizes[run]
+                found[1], found[3] = starts[run] + sizes[run], others[run] + sizes[run]
         run = seed
         while run >= 0:
-            now[0] = -found[0]
-            now[1] = -found[2]
-            now[2] = -(starts[run] + sizes[run])
-            now[3] = -(others[run] + sizes[run])
+            now[0], now[1] = -found[0], -found[2]
+            now[2], now[3] = -(starts[run] + sizes[run]), -(others[run] + sizes[run])
             low = first_from(ordered_ends, found[0] - gap)
             high = first_from(ordered_ends, found[0] + gap + 1)
             work += high - low
@@ -239,8 +224,7 @@ def join_runs(runs, n, m, length, gap, limit, passages):
             if run >= 0:
                 used[run] = True
                 found[4] += min(starts[run] + sizes[run], found[0]) - starts[run]
-                found[0] = starts[run]
-                found[2] = others[run]
+                found[0], found[2] = starts[run], others[run]
         if found[4] >= length:
             made += 1
     if made * made > limit:
@@ -268,8 +252,7 @@ def sources_with(prints, index, common, used, seen, stamp, candidates):
 
     used[f] counts the sources with fingerprint f that were looked at so far; common + 1 means that there are more.
     """
-    count = np.int64(0)
-    capped = 0
+    count, capped = np.int64(0), 0
     for f in range(prints.size):
         at = first_from(index.values, prints[f])
         end = np.int64(0)
@@ -284,8 +267,7 @@ def sources_with(prints, index, common, used, seen, stamp, candidates):
             if used[f] > common:
                 capped += 1
             elif seen[source] != stamp:
-                seen[source] = stamp
-                candidates[count] = source
+                seen[source], candidates[count] = stamp, source
                 count += 1
     sort_values(candidates, count)
     return count, capped
@@ -302,15 +284,11 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
     """
     sources = index.offsets.size - 1
     largest = longest_text(offsets[place[0] :])
-    longest = 0
-    for source in range(sources):
-        longest = max(longest, index.offsets[source + 1] - index.offsets[source])
+    longest = largest_set(index.offsets)
     room = np.empty(max(working_space(largest), longest), np.uint64)
-    firsts = np.empty(longest, np.int64)
-    units = np.empty(largest, np.uint64)
+    firsts, units = np.empty(longest, np.int64), np.empty(largest, np.uint64)
     grams = np.empty(largest, np.uint64)
-    values = np.empty(largest, np.uint64)
-    places = np.empty(largest, np.int64)
+    values, places = np.empty(largest, np.uint64), np.empty(largest, np.int64)
     nexts = np.empty(largest, np.int64)
     often = np.empty(largest, np.int64)
     heads = np.empty(1 << table_bits(largest), np.int64)
@@ -318,13 +296,10 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
     candidates = np.empty(sources, np.int64)
     for source in range(sources):
         candidates[source] = source
-    runs = np.empty((256, 3), np.int64)
-    passages = np.empty((256, 5), np.int64)
+    runs, passages = np.empty((256, 3), np.int64), np.empty((256, 5), np.int64)
     auto = make_automaton(1)
-    run_sizes = np.empty(0, np.int32)
-    run_ends = np.empty(0, np.int32)
-    written = 0
-    work = 0
+    run_sizes, run_ends = np.empty(0, np.int32), np.empty(0, np.int32)
+    written, work = 0, 0
     while place[0] < offsets.size - 1:
         row = place[0]
         n = document_units(data, offsets[row], offsets[row + 1], recipe.units, room, units)
@@ -347,9 +322,9 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
             tally = used[cursor : cursor + different].copy()
             count, capped = sources_with(values[:different], index, rules.common, tally, seen, row, candidates)
             work += 8 * different
-        bits = table_bits(n - rules.least + 1)
+        many = n - rules.least + 1
         shingles(units, n, rules.least, grams)
-        enter_grams(grams, n - rules.least + 1, bits, heads, nexts, often)
+        enter_grams(grams, many, heads, nexts, often)
         states = 0
         work += 4 * n
         while place[2] < count:
@@ -359,16 +334,13 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
             m = index.offsets[source + 1] - index.offsets[source]
             other = index.words[index.offsets[source] : index.offsets[source + 1]]
             limit = STEPS * (n + m) + FREE_STEPS
-            total = 0
-            made = 0
-            repetitive = False
+            total, made, repetitive = 0, 0, False
             if m >= rules.length:
-                total = find_grams(grams, bits, heads, often, other, m, rules.least, room, firsts, limit)
+                total = find_grams(grams, many, heads, often, other, m, rules.least, room, firsts, limit)
             work += m + min(total, limit)
             if total > 0 and total <= limit:
                 if total > runs.shape[0]:
-                    runs = np.empty((2 * total, 3), np.int64)
-                    passages = np.empty((2 * total, 5), np.int64)
+                    runs, passages = np.empty((2 * total, 3), np.int64), np.empty((2 * total, 5), np.int64)
                 made = shared_runs(units, n, nexts, firsts, other, m, rules.least, limit, runs)
                 equal = 0
                 for i in range(made):
@@ -383,8 +355,7 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
                 if states == 0:
                     auto = make_automaton(n)
                     states = build_automaton(units, n, auto)
-                    run_sizes = np.empty(n, np.int32)
-                    run_ends = np.empty(n, np.int32)
+                    run_sizes, run_ends = np.empty(n, np.int32), np.empty(n, np.int32)
                     work += 16 * n
                 if passages.shape[0] < 2 * n:
                     passages = np.empty((2 * n + 2, 5), np.int64)
@@ -395,8 +366,7 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
             if repetitive:
                 counts[2] += 1
             for p in range(made):
-                out[written, 0] = row
-                out[written, 1] = source
+                out[written, 0], out[written, 1] = row, source
                 for part in range(5):
                     out[written, 2 + part] = passages[p, part]
                 written += 1

@@ -12,13 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashtable import NOBODY, TABLE_ODD, owned_slot, slot_of, table_bits
+from likewise.kernels.hashing import U0, U1, U6, U63
+from likewise.kernels.hashtable import NOBODY, TABLE_ODD, largest_set, owned_slot, owned_table, slot_of, slot_range
 from likewise.kernels.sets import HUGE, distinct
-
-U0 = np.uint64(0)
-U1 = np.uint64(1)
-U6 = np.uint64(6)
-U63 = np.uint64(63)
 
 
 class SampleIndex(NamedTuple):
@@ -86,8 +82,7 @@ def meetings(sample, looked):
     """Count how many other sets of the sample its first `looked` sets meet, all together."""
     sets = sample.offsets.size - 1
     seen = np.full(sets, NOBODY)
-    tally = np.zeros(sets, np.int32)
-    met = np.empty(sets, np.int32)
+    tally, met = np.zeros(sets, np.int32), np.empty(sets, np.int32)
     total = 0
     for i in range(looked):
         part = sample.values[sample.offsets[i] : sample.offsets[i + 1]]
@@ -102,9 +97,7 @@ def neighbours(values, n, sample, met, count, table, owner, stamp, room, documen
     `table` and `owner` are a hash table with space for the document, `room` space for its distinct elements.
     """
     size = distinct(values, n, table, owner, stamp, room)
-    bits = table_bits(n)
-    down = np.uint64(64 - bits)
-    mask = np.uint64((1 << bits) - 1)
+    down, mask = slot_range(n)
     for m in range(count):
         s = met[m]
         first = sample.offsets[s]
@@ -118,9 +111,7 @@ def neighbours(values, n, sample, met, count, table, owner, stamp, room, documen
                 shared += 1
         similarity = shared / (own + size - shared)
         if similarity >= sample.threshold:
-            hits.sample[written] = s
-            hits.document[written] = document
-            hits.similarity[written] = similarity
+            hits.sample[written], hits.document[written], hits.similarity[written] = s, document, similarity
             written += 1
     return written
 
@@ -132,15 +123,10 @@ def probe_sets(values, offsets, sample, hits):
     Stops before the set whose hits may not fit.
     """
     sets = sample.offsets.size - 1
-    largest = np.int64(0)
-    for i in range(offsets.size - 1):
-        largest = max(largest, offsets[i + 1] - offsets[i])
+    largest = largest_set(offsets)
     seen = np.full(sets, NOBODY)
-    tally = np.zeros(sets, np.int32)
-    met = np.empty(sets, np.int32)
-    size = 1 << table_bits(min(largest, HUGE))
-    table = np.empty(size, np.uint64)
-    owner = np.full(size, NOBODY)
+    tally, met = np.zeros(sets, np.int32), np.empty(sets, np.int32)
+    table, owner = owned_table(min(largest, HUGE))
     room = np.empty(largest, np.uint64)
     written = np.int64(0)
     for i in range(offsets.size - 1):

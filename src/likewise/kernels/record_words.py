@@ -1,12 +1,13 @@
-"""Record linkage: the words and trigrams of field values, and the words of one record that another has."""
+"""Record linkage: words and trigrams of field values, words that another record has, and values letter by letter."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashing import mix
-from likewise.kernels.hashtable import numbered_slot, table_bits
+from likewise.kernels.hashing import U0, U1, mix
+from likewise.kernels.hashtable import largest_set, numbered_slot, slot_range, table_bits
+from likewise.kernels.intrinsics import ones
 from likewise.kernels.sorting import sort_values
 
 FNV = np.uint64(0xCBF29CE484222325)
@@ -94,8 +95,7 @@ def _write_grams(data, first, stop, out, at, write):
                 g = (g ^ EDGE) * FNV_PRIME
             out[at + n] = mix(g ^ GRAM)
         n += 1
-        before = here
-        here = after
+        before, here = here, after
     return n
 
 
@@ -115,19 +115,15 @@ def terms(data, offsets, grams, out, ends, write):
         while p < stop:
             while p < stop and data[p] <= SPACE:
                 p += 1
-            whole = FNV
-            parts = 0
-            digit = False
+            whole, parts, digit = FNV, 0, False
             while p < stop and data[p] > SPACE:
                 if not is_word(data[p]):
                     p += 1
                     continue
-                first = p
-                h = FNV
+                first, h = p, FNV
                 while p < stop and is_word(data[p]):
                     byte = np.uint64(data[p])
-                    h = (h ^ byte) * FNV_PRIME
-                    whole = (whole ^ byte) * FNV_PRIME
+                    h, whole = (h ^ byte) * FNV_PRIME, (whole ^ byte) * FNV_PRIME
                     digit = digit or data[p] <= NINE
                     p += 1
                 parts += 1
@@ -163,8 +159,7 @@ def number_terms(terms_, places):
                 for s in range(old.size):
                     if before[s] >= 0:
                         slot = numbered_slot(old[s], table, numbers, down, mask)
-                        table[slot] = old[s]
-                        numbers[slot] = before[s]
+                        table[slot], numbers[slot] = old[s], before[s]
                 slot = numbered_slot(terms_[i], table, numbers, down, mask)
             table[slot] = terms_[i]
             numbers[slot] = count
@@ -216,10 +211,9 @@ def bag(offsets, terms_, out_terms, out_counts, out_offsets):
 @kernel
 def records_having(wanted, offsets, terms_, counts):
     """Return for each of some distinct terms how many records have it; counts[i] records have the terms of row i."""
-    bits = table_bits(wanted.size)
-    down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
-    table = np.zeros(1 << bits, np.uint64)
-    numbers = np.full(1 << bits, -1, np.int64)
+    down, mask = slot_range(wanted.size)
+    table = np.zeros(1 << table_bits(wanted.size), np.uint64)
+    numbers = np.full(table.size, -1, np.int64)
     for i in range(wanted.size):
         slot = numbered_slot(wanted[i], table, numbers, down, mask)
         table[slot] = wanted[i]
@@ -277,20 +271,17 @@ def found_elsewhere(wanted, codes, offsets, tokens, rarity, left, right, stamps)
     fields = codes.shape[1]
     out = np.full((left.size, fields), np.nan)
     few = np.empty(FEW_TOKENS, np.int32)
-    found = np.empty(fields)
-    whole = np.empty(fields)
+    found, whole = np.empty(fields), np.empty(fields)
     for p in range(left.size):
         if not wanted[p].any():
             continue
-        found[:] = 0.0
-        whole[:] = 0.0
+        found[:], whole[:] = 0.0, 0.0
         for x, y, stamp in ((left[p], right[p], 2 * p + 1), (right[p], left[p], 2 * p + 2)):
             n = gathered(y, stamp, codes, offsets, tokens, few, stamps)
             for f in range(fields):
                 value = codes[x, f]
                 if wanted[p, f] and value >= 0:
-                    some = 0.0
-                    of = 0.0
+                    some, of = 0.0, 0.0
                     for t in range(offsets[value], offsets[value + 1]):
                         of += rarity[tokens[t]]
                         if is_gathered(tokens[t], n, stamp, few, stamps):
@@ -301,3 +292,137 @@ def found_elsewhere(wanted, codes, offsets, tokens, rarity, left, right, stamps)
             if whole[f] > 0.0:
                 out[p, f] = found[f] / whole[f]
     return out
+
+
+TEXT, DATE, PHONE = 0, 1, 2
+WAYS = {"date": DATE, "phone": PHONE}
+"""How kinds of fields are compared; all others as texts."""
+
+LOCAL = 7
+"""Phone numbers that agree in at least this many last digits, one of them without area code, are one edit apart."""
+
+SPELT = 4
+"""Letters of a value, at least, that can be a misspelling of another: most short ones are an edit apart."""
+
+LETTERS = 256
+WORD = 64
+FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@inner
+def common_letters(text, a, end_a, b, end_b, places, row):
+    """Return the length of the longest common subsequence of two texts.
+
+    `places` (256 words, all 0, and left so) holds for a letter where it stands in the first text, a bit for each
+    place: all are then handled at once (Hyyrö 2004). Texts of more than 64 letters, or with letters of other alphabets,
+    are compared place by place, in `row`.
+    """
+    n = end_a - a
+    simple = n <= WORD
+    for p in range(a, end_a):
+        simple = simple and text[p] < LETTERS
+    if simple:
+        for p in range(n):
+            places[text[a + p]] |= U1 << np.uint64(p)
+        state = FULL
+        for q in range(b, end_b):
+            if text[q] < LETTERS:
+                met = state & places[text[q]]
+                state = (state + met) | (state - met)
+        for p in range(a, end_a):
+            places[text[p]] = U0
+        low = FULL if n == WORD else (U1 << np.uint64(n)) - U1
+        return ones(~state & low)
+    row[: n + 1] = 0
+    for q in range(b, end_b):
+        before = 0
+        for p in range(n):
+            above = row[p + 1]
+            row[p + 1] = before + 1 if text[a + p] == text[q] else max(above, row[p])
+            before = above
+    return row[n]
+
+
+@inner
+def ends_alike(text, a, end_a, b, end_b):
+    """Tell whether the shorter of two texts is the end of the longer."""
+    alike = True
+    for back in range(1, min(end_a - a, end_b - b) + 1):
+        alike = alike and text[end_a - back] == text[end_b - back]
+    return alike
+
+
+@kernel
+def edits(text, offsets, left, right, way):
+    """Return for pairs of values how many letters must be inserted and deleted, and how many both have together.
+
+    Of dates and phones that are equally long, a digit that differs in its place is two edits; a phone number without
+    its area code is one.
+    """
+    distance, letters = np.empty(left.size, np.int32), np.empty(left.size, np.int32)
+    places = np.zeros(LETTERS, np.uint64)
+    row = np.zeros(largest_set(offsets) + 1, np.int32)
+    for i in range(left.size):
+        a, end_a = offsets[left[i]], offsets[left[i] + 1]
+        b, end_b = offsets[right[i]], offsets[right[i] + 1]
+        n, m = end_a - a, end_b - b
+        letters[i] = n + m
+        if way != TEXT and n == m:
+            differ = 0
+            for p in range(n):
+                differ += text[a + p] != text[b + p]
+            distance[i] = 2 * differ
+        elif way == PHONE and min(n, m) >= LOCAL and ends_alike(text, a, end_a, b, end_b):
+            distance[i] = 1
+        else:
+            distance[i] = n + m - 2 * common_letters(text, a, end_a, b, end_b, places, row)
+    return distance, letters
+
+
+@kernel
+def spelling_keys(text, offsets, keys, owners):
+    """Write hashes of every value and of it without one letter: values an edit apart share one of them.
+
+    The n + 1 keys of a value of n letters are where those of the values before it end. Values of fewer than SPELT
+    letters have keys of their own.
+    """
+    at = 0
+    for i in range(offsets.size - 1):
+        a = offsets[i]
+        end = offsets[i + 1]
+        for left_out in range(a, end + 1):
+            h = FNV
+            for p in range(a, end):
+                if p != left_out:
+                    h = (h ^ np.uint64(text[p])) * FNV_PRIME
+            keys[at] = h if end - a >= SPELT else np.uint64(i)
+            owners[at] = i
+            at += 1
+
+
+@kernel
+def frequencies(terms, rows, repeats, slots):
+    """Add up in `slots`, a power of two of them, how many records have each term, given by the rows it is in."""
+    mask = np.uint64(slots.size - 1)
+    for t in range(terms.size):
+        slots[terms[t] & mask] += repeats[rows[t]]
+
+
+@kernel
+def weigh(offsets, terms, counts, slots, total):
+    """Return weights of terms: (1 + log n) · log(1 + N / df), scaled so that the squares of a row add up to 1."""
+    mask = np.uint64(slots.size - 1)
+    weights = np.empty(terms.size, np.float32)
+    for i in range(offsets.size - 1):
+        length = 0.0
+        for t in range(offsets[i], offsets[i + 1]):
+            w = np.log1p(total / max(1, slots[terms[t] & mask]))
+            if counts[t] > 1:
+                w *= 1.0 + np.log(counts[t])
+            weights[t] = w
+            length += w * w
+        if length > 0.0:
+            scale = 1.0 / np.sqrt(length)
+            for t in range(offsets[i], offsets[i + 1]):
+                weights[t] *= scale
+    return weights

@@ -14,7 +14,7 @@ import numpy as np
 
 from likewise.kernels import inner
 from likewise.kernels.hashing import U1
-from likewise.kernels.hashtable import TABLE_ODD, table_bits
+from likewise.kernels.hashtable import TABLE_ODD, slot_range, table_bits
 
 STATE_ODD = np.uint64(0xD6E8FEB86659FD93)
 """An odd number that spreads the states of an automaton over 64 bits."""
@@ -75,9 +75,7 @@ def slot_of_transition(auto, state, word, down, mask):
 @inner
 def add_transition(auto, slot, state, word, target):
     """Put a transition in a free slot."""
-    auto.owner[slot] = state
-    auto.word[slot] = word
-    auto.target[slot] = target
+    auto.owner[slot], auto.word[slot], auto.target[slot] = state, word, target
     auto.following[slot] = auto.first[state]
     auto.first[state] = slot
 
@@ -85,14 +83,11 @@ def add_transition(auto, slot, state, word, target):
 @inner
 def build_automaton(units, n, auto):
     """Build the suffix automaton of n words; return how many states it has."""
-    bits = table_bits(3 * n)
-    down = np.uint64(64 - bits)
-    mask = np.uint64((1 << bits) - 1)
+    down, mask = slot_range(3 * n)
     auto.link[0] = -1
     auto.size[0] = 0
     auto.first[0] = -1
-    states = 1
-    last = 0
+    states, last = 1, 0
     for i in range(n):
         word = units[i]
         new = states
@@ -101,8 +96,7 @@ def build_automaton(units, n, auto):
         auto.first[new] = -1
         auto.link[new] = 0
         auto.prefix[i] = new
-        state = last
-        last = new
+        state, last = last, new
         while state >= 0:
             slot = slot_of_transition(auto, state, word, down, mask)
             if auto.owner[slot] >= 0:
@@ -131,8 +125,7 @@ def build_automaton(units, n, auto):
                 break
             auto.target[slot] = clone
             state = auto.link[state]
-        auto.link[known] = clone
-        auto.link[new] = clone
+        auto.link[known], auto.link[new] = clone, clone
     counts = np.zeros(n + 2, np.int64)
     for state in range(states):
         counts[auto.size[state] + 1] += 1
@@ -151,13 +144,9 @@ def longest_runs(auto, n, states, other, m, length, sizes, ends):
     sizes[i]: its words, 0 if they are fewer than `length`; ends[i]: the word of the source behind it. Tells whether
     there is any such run.
     """
-    bits = table_bits(3 * n)
-    down = np.uint64(64 - bits)
-    mask = np.uint64((1 << bits) - 1)
+    down, mask = slot_range(3 * n)
     auto.longest[:states] = 0
-    state = 0
-    size = 0
-    found = False
+    state, size, found = 0, 0, False
     for j in range(m):
         word = other[j]
         while True:
@@ -180,17 +169,14 @@ def longest_runs(auto, n, states, other, m, length, sizes, ends):
         state = auto.order[k]
         above = auto.link[state]
         if auto.longest[state] > 0 and auto.size[above] >= length and auto.longest[above] < auto.size[above]:
-            auto.longest[above] = auto.size[above]
-            auto.place[above] = auto.place[state]
+            auto.longest[above], auto.place[above] = auto.size[above], auto.place[state]
     for k in range(1, states):
         state = auto.order[k]
         if auto.longest[state] == 0:
             above = auto.link[state]
-            auto.longest[state] = auto.longest[above]
-            auto.place[state] = auto.place[above]
+            auto.longest[state], auto.place[state] = auto.longest[above], auto.place[above]
     for i in range(n):
-        sizes[i] = auto.longest[auto.prefix[i]]
-        ends[i] = auto.place[auto.prefix[i]]
+        sizes[i], ends[i] = auto.longest[auto.prefix[i]], auto.place[auto.prefix[i]]
     return True
 
 
@@ -215,35 +201,28 @@ def extend(units, other, m, low, high, least, window, forward, found):
         for di in range(min(window + 1, best)):
             for dj in range(min(window + 1, best - di)):
                 if forward:
-                    i = found[1] + di
-                    j = found[3] + dj
+                    i, j = found[1] + di, found[3] + dj
                 else:
-                    i = found[0] - di - least
-                    j = found[2] - dj - least
+                    i, j = found[0] - di - least, found[2] - dj - least
                 if i < low or i + least > high or j < 0 or j + least > m:
                     continue
                 if are_equal(units, i, other, j, least):
                     best = di + dj
-                    step_i = di
-                    step_j = dj
+                    step_i, step_j = di, dj
                     break
         if best > 2 * window:
             return
         size = least
         if forward:
-            i = found[1] + step_i
-            j = found[3] + step_j
+            i, j = found[1] + step_i, found[3] + step_j
             while i + size < high and j + size < m and units[i + size] == other[j + size]:
                 size += 1
-            found[1] = i + size
-            found[3] = j + size
+            found[1], found[3] = i + size, j + size
         else:
-            i = found[0] - step_i - 1
-            j = found[2] - step_j - 1
+            i, j = found[0] - step_i - 1, found[2] - step_j - 1
             while i - size >= low and j - size >= 0 and units[i - size] == other[j - size]:
                 size += 1
-            found[0] = i - size + 1
-            found[2] = j - size + 1
+            found[0], found[2] = i - size + 1, j - size + 1
         found[4] += size
 
 
@@ -277,9 +256,7 @@ def cover(units, n, auto, states, other, m, rules, sizes, ends, passages):
     made = 0
     last: Any = 0
     begun: Any = -1
-    i = 0
-    p = 0
-    best = -1
+    i, p, best = 0, 0, -1
     while p < n:
         while i < n and (sizes[i] == 0 or i - sizes[i] + 1 <= p):
             if sizes[i] > 0:
@@ -300,8 +277,7 @@ def cover(units, n, auto, states, other, m, rules, sizes, ends, passages):
                 before = found[3]
                 extend(units, other, m, 0, start, rules.least, window, True, found)
                 if found[3] != before:
-                    begun = max(begun, found[1] - 1)
-                    last = max(last, found[3] - 1)
+                    begun, last = max(begun, found[1] - 1), max(last, found[3] - 1)
             if start > begun:
                 again = continued(units, other, m, start, size, found, last, rules.gap)
                 if again < 0 and (
@@ -313,10 +289,8 @@ def cover(units, n, auto, states, other, m, rules, sizes, ends, passages):
                     again = other_start
                 if again >= 0:
                     found[4] += start + size - max(start, found[1])
-                    found[1] = start + size
-                    found[3] = again + size
-                    begun = start
-                    last = again
+                    found[1], found[3] = start + size, again + size
+                    begun, last = start, again
                     continue
         low = passages[made - 1, 1] if made > 0 else 0
         found = passages[made]
@@ -327,8 +301,7 @@ def cover(units, n, auto, states, other, m, rules, sizes, ends, passages):
         found[4] = size
         if rules.gap > 0 and low < start:
             extend(units, other, m, low, n, rules.least, window, False, found)
-        begun = start
-        last = other_start
+        begun, last = start, other_start
         made += 1
     if made > 0 and rules.gap > 0:
         extend(units, other, m, 0, n, rules.least, window, True, passages[made - 1])

@@ -5,17 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.bits import ones
-from likewise.kernels.hashing import U0, U1, U32, hash_separated, mix, mix_all, unpack_numbers
-from likewise.kernels.hashtable import NOBODY, TABLE_ODD, enter_set, owned_slot, spared, spread, table_bits
+from likewise.kernels.hashing import U0, U1, U6, U32, U63, hash_separated, mix, mix_all, unpack_numbers
+from likewise.kernels.hashtable import (
+    TABLE_ODD,
+    enter_set,
+    largest_set,
+    owned_slot,
+    owned_table,
+    slot_range,
+    spared,
+    spread,
+)
+from likewise.kernels.intrinsics import ones
 from likewise.kernels.overlap import JACCARD, least_overlap
 from likewise.kernels.sorting import sort_values
 
 HUGE = 1 << 22
 """A set of more values than this is sorted to find the distinct ones: a hash table would be larger than any cache."""
-
-U6 = np.uint64(6)
-U63 = np.uint64(63)
 
 
 @inner
@@ -34,16 +40,12 @@ def distinct(values, n, table, owner, stamp, out):
                 out[count] = ordered[i]
                 count += 1
         return count
-    bits = table_bits(n)
-    down = np.uint64(64 - bits)
-    mask = np.uint64((1 << bits) - 1)
+    down, mask = slot_range(n)
     for i in range(n):
         x = np.uint64(values[i])
         slot = owned_slot(x, stamp, table, owner, down, mask)
         if owner[slot] != stamp:
-            owner[slot] = stamp
-            table[slot] = x
-            out[count] = x
+            owner[slot], table[slot], out[count] = stamp, x, x
             count += 1
     return count
 
@@ -51,16 +53,12 @@ def distinct(values, n, table, owner, stamp, out):
 @inner
 def numbered(values, n, table, owner, counts, stamp, out):
     """Turn a bag into a set: copy c of x becomes mix(x) + c; Jaccard of such sets is Σ min / Σ max of the counts."""
-    bits = table_bits(n)
-    down = np.uint64(64 - bits)
-    mask = np.uint64((1 << bits) - 1)
+    down, mask = slot_range(n)
     for i in range(n):
         x = np.uint64(values[i])
         slot = owned_slot(x, stamp, table, owner, down, mask)
         if owner[slot] != stamp:
-            owner[slot] = stamp
-            table[slot] = x
-            counts[slot] = U0
+            owner[slot], table[slot], counts[slot] = stamp, x, U0
         out[i] = mix(x) + counts[slot]
         counts[slot] += U1
     return n
@@ -69,12 +67,7 @@ def numbered(values, n, table, owner, counts, stamp, out):
 @inner
 def distinct_sets(values, offsets, out, out_offsets):
     """Drop the repeated values of every set of a ragged array; return how many values are left in all."""
-    largest = np.int64(0)
-    for i in range(offsets.size - 1):
-        largest = max(largest, offsets[i + 1] - offsets[i])
-    size = 1 << table_bits(min(largest, HUGE))
-    table = np.empty(size, np.uint64)
-    owner = np.full(size, NOBODY)
+    table, owner = owned_table(min(largest_set(offsets), HUGE))
     written = 0
     out_offsets[0] = 0
     for i in range(offsets.size - 1):
@@ -115,17 +108,11 @@ def verify(left, right, values, offsets, maps, p, q, out):
     largest = np.int64(0)
     for k in range(left.size):
         largest = max(largest, offsets[left[k] + 1] - offsets[left[k]])
-    size = 1 << table_bits(largest)
-    table = np.empty(size, np.uint64)
-    owner = np.full(size, NOBODY)
-    down = U0
-    mask = U0
-    last = np.int64(-1)
+    table, owner = owned_table(largest)
+    down, mask, last = U0, U0, np.int64(-1)
     for k in range(left.size):
-        a = np.int64(left[k])
-        b = np.int64(right[k])
-        size_a = offsets[a + 1] - offsets[a]
-        size_b = offsets[b + 1] - offsets[b]
+        a, b = np.int64(left[k]), np.int64(right[k])
+        size_a, size_b = offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b]
         least = least_overlap(np.int64(JACCARD), p, q, 0.0, size_a, size_b)
         out[k] = -1.0
         if min(size_a, size_b) < least:
@@ -160,13 +147,8 @@ def digest_sets(values, offsets, out):
 @inner
 def numbered_sets(values, offsets, out, out_offsets):
     """Number the repeated values of every bag of a ragged array; return how many values there are in all."""
-    largest = np.int64(0)
-    for i in range(offsets.size - 1):
-        largest = max(largest, offsets[i + 1] - offsets[i])
-    size = 1 << table_bits(largest)
-    table = np.empty(size, np.uint64)
-    owner = np.full(size, NOBODY)
-    counts = np.empty(size, np.uint64)
+    table, owner = owned_table(largest_set(offsets))
+    counts = np.empty(table.size, np.uint64)
     out_offsets[0] = offsets[0]
     for i in range(offsets.size - 1):
         start = offsets[i]
@@ -190,8 +172,7 @@ def sets_of_numbers(data, seed, bag, out, out_offsets):
 
     All in one call: between two calls a thread may have to wait for another that holds Python.
     """
-    values = np.empty(out.size, np.int64)
-    offsets = np.empty(out_offsets.size, np.int64)
+    values, offsets = np.empty(out.size, np.int64), np.empty(out_offsets.size, np.int64)
     count = unpack_numbers(data, values, offsets)
     if count < 0:
         return -1

@@ -75,37 +75,30 @@ def heap_sort_pairs(keys, others, low, high):
 @inner
 def sink_pair(keys, others, low, place, last):
     """Move a pair of the heap from `low` to `low + last` down, below every later one."""
-    key = keys[low + place]
-    other = others[low + place]
+    key, other = keys[low + place], others[low + place]
     while 2 * place + 1 <= last:
         child = low + 2 * place + 1
         if child < low + last and is_before(keys[child], others[child], keys[child + 1], others[child + 1]):
             child += 1
         if not is_before(key, other, keys[child], others[child]):
             break
-        keys[low + place] = keys[child]
-        others[low + place] = others[child]
+        keys[low + place], others[low + place] = keys[child], others[child]
         place = child - low
-    keys[low + place] = key
-    others[low + place] = other
+    keys[low + place], others[low + place] = key, other
 
 
 @inner
 def sort_values(values, n):
     """Sort the first n values in place (quicksort, then insertion; parts of a hostile order by a heap)."""
     if n > FEW:
-        lows = np.empty(DEPTH, np.int64)
-        highs = np.empty(DEPTH, np.int64)
-        cuts = np.empty(DEPTH, np.int64)
+        lows, highs, cuts = np.empty(DEPTH, np.int64), np.empty(DEPTH, np.int64), np.empty(DEPTH, np.int64)
         lows[0] = 0
         highs[0] = n - 1
         cuts[0] = most_cuts(n)
         waiting = 1
         while waiting > 0:
             waiting -= 1
-            low = lows[waiting]
-            high = highs[waiting]
-            left = cuts[waiting]
+            low, high, left = lows[waiting], highs[waiting], cuts[waiting]
             while high - low >= FEW:
                 if left == 0:
                     heap_sort(values, low, high)
@@ -115,8 +108,7 @@ def sort_values(values, n):
                 b = values[(low + high) >> 1]
                 c = values[high]
                 pivot = max(min(a, b), min(max(a, b), c))
-                i = low
-                j = high
+                i, j = low, high
                 while i <= j:
                     while values[i] < pivot:
                         i += 1
@@ -130,12 +122,10 @@ def sort_values(values, n):
                         j -= 1
                 cuts[waiting] = left
                 if j - low < high - i:
-                    lows[waiting] = i
-                    highs[waiting] = high
+                    lows[waiting], highs[waiting] = i, high
                     high = j
                 else:
-                    lows[waiting] = low
-                    highs[waiting] = j
+                    lows[waiting], highs[waiting] = low, j
                     low = i
                 waiting += 1
     for i in range(1, n):
@@ -148,10 +138,8 @@ def sort_values(values, n):
 
 
 @inner
-def first_from(values, least):
-    """Return the place of the first of these ascending values that is not below `least`, or how many there are."""
-    low = 0
-    high = values.size
+def first_between(values, low, high, least):
+    """Return the place of the first of values[low:high], which ascend, that is not below `least`, or `high`."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < least:
@@ -159,6 +147,37 @@ def first_from(values, least):
         else:
             high = middle
     return low
+
+
+@inner
+def first_from(values, least):
+    """Return the place of the first of these ascending values that is not below `least`, or how many there are."""
+    return first_between(values, 0, values.size, least)
+
+
+@inner
+def run_end(keys, start):
+    """Return where the run of equal keys that begins at `start` ends."""
+    stop = start + 1
+    while stop < keys.size and keys[stop] == keys[start]:
+        stop += 1
+    return stop
+
+
+@inner
+def count_common(a, i, stop_i, b, j, stop_j):
+    """Return how many values a[i:stop_i] and b[j:stop_j] share, both ascending and without repetition."""
+    shared = 0
+    while i < stop_i and j < stop_j:
+        if a[i] == b[j]:
+            shared += 1
+            i += 1
+            j += 1
+        elif a[i] < b[j]:
+            i += 1
+        else:
+            j += 1
+    return shared
 
 
 @inner
@@ -172,28 +191,22 @@ def sort_pairs(keys, others, n, most):
     """Sort the first n pairs (keys[i], others[i]) in place, at least until the first `most` are in their places."""
     end = n
     if n > FEW:
-        lows = np.empty(DEPTH, np.int64)
-        highs = np.empty(DEPTH, np.int64)
-        cuts = np.empty(DEPTH, np.int64)
+        lows, highs, cuts = np.empty(DEPTH, np.int64), np.empty(DEPTH, np.int64), np.empty(DEPTH, np.int64)
         lows[0] = 0
         highs[0] = n - 1
         cuts[0] = most_cuts(n)
         waiting = 1
         while waiting > 0:
             waiting -= 1
-            low = lows[waiting]
-            high = highs[waiting]
-            left = cuts[waiting]
+            low, high, left = lows[waiting], highs[waiting], cuts[waiting]
             while high - low >= FEW:
                 if left == 0:
                     heap_sort_pairs(keys, others, low, high)
                     break
                 left -= 1
                 middle = (low + high) >> 1
-                key = keys[middle]
-                other = others[middle]
-                i = low
-                j = high
+                key, other = keys[middle], others[middle]
+                i, j = low, high
                 while i <= j:
                     while is_before(keys[i], others[i], key, other):
                         i += 1
@@ -209,25 +222,20 @@ def sort_pairs(keys, others, n, most):
                     end = min(end, i)
                     high = j
                 elif j - low < high - i:
-                    lows[waiting] = i
-                    highs[waiting] = high
+                    lows[waiting], highs[waiting] = i, high
                     waiting += 1
                     high = j
                 else:
-                    lows[waiting] = low
-                    highs[waiting] = j
+                    lows[waiting], highs[waiting] = low, j
                     waiting += 1
                     low = i
     for i in range(1, end):
-        key = keys[i]
-        other = others[i]
+        key, other = keys[i], others[i]
         j = i
         while j > 0 and is_before(key, other, keys[j - 1], others[j - 1]):
-            keys[j] = keys[j - 1]
-            others[j] = others[j - 1]
+            keys[j], others[j] = keys[j - 1], others[j - 1]
             j -= 1
-        keys[j] = key
-        others[j] = other
+        keys[j], others[j] = key, other
 
 
 @inner

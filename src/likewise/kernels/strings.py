@@ -9,13 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import kernel
-from likewise.kernels.hashing import U32, mix
+from likewise.kernels.hashing import U16, U32, U48, U58, mix
 from likewise.kernels.hashtable import TABLE_ODD, spread, table_bits
 from likewise.kernels.sorting import FEW, is_before, sort_pairs
 
-U16 = np.uint64(16)
-U48 = np.uint64(48)
-U58 = np.uint64(58)
 SAMPLE_ODD = np.uint64(0x9FB21C651E98DF25)
 MOST = np.uint16(65535)
 
@@ -80,8 +77,7 @@ def strings(values, offsets, rows, prefix, counts, least, symbols, positions, ou
     largest = 0
     for r in range(rows.size):
         largest = max(largest, offsets[rows[r] + 1] - offsets[rows[r]])
-    keys = np.empty(largest, np.uint64)
-    tokens = np.empty(largest, np.uint64)
+    keys, tokens = np.empty(largest, np.uint64), np.empty(largest, np.uint64)
     written = 0
     out_offsets[0] = 0
     for r in range(rows.size):
@@ -94,8 +90,7 @@ def strings(values, offsets, rows, prefix, counts, least, symbols, positions, ou
             token = np.uint64(values[j])
             key = (np.uint64(counts[spread(token) >> down]) << U48) | ((token * TABLE_ODD) >> U16)
             if not few:
-                keys[n] = key
-                tokens[n] = token
+                keys[n], tokens[n] = key, token
                 n += 1
                 continue
             if n == p:
@@ -104,11 +99,9 @@ def strings(values, offsets, rows, prefix, counts, least, symbols, positions, ou
                 n -= 1
             place = n
             while place > 0 and is_before(key, token, keys[place - 1], tokens[place - 1]):
-                keys[place] = keys[place - 1]
-                tokens[place] = tokens[place - 1]
+                keys[place], tokens[place] = keys[place - 1], tokens[place - 1]
                 place -= 1
-            keys[place] = key
-            tokens[place] = token
+            keys[place], tokens[place] = key, token
             n += 1
         if not few:
             sort_pairs(keys, tokens, n, p)

@@ -5,6 +5,10 @@ What a unit is follows from tables that the caller passes in:
   kinds         uint8[0x110000]  OTHER, WORD, SOLO, MARK or SPACE for every code point
   folds         int32[0x110000]  the code point after folding; a negative number -i means expansions[i]
   expansions    int32[·, 3]      foldings to several code points, padded with 0
+
+Stop-word shingles are a stop word and the words that follow it (MMDS §3.2.4). `stops` is a hash table of the hashes of
+stop words; bit b of `tongues`, at the same place, tells whether the word is one in language b. With several languages,
+a document counts as written in the one of which it has most.
 """
 
 from __future__ import annotations
@@ -12,30 +16,14 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner
-from likewise.kernels.hashing import (
-    U0,
-    U1,
-    U3,
-    U7,
-    U8,
-    U56,
-    WORD_SEED,
-    absorb,
-    finish,
-    hash_bytes,
-    mix,
-    trailing_zeros,
-)
+from likewise.kernels.hashing import U0, U1, U3, U7, U8, U56, WORD_SEED, absorb, finish, hash_bytes, mix
+from likewise.kernels.hashtable import slot_of
+from likewise.kernels.intrinsics import trailing_zeros
 
 OTHER, WORD, SOLO, MARK, SPACE = 0, 1, 2, 3, 4
 COLLAPSE, KEEP, REMOVE = 0, 1, 2
 END = np.uint8(0x1F)
-U2 = np.uint64(2)
-U4 = np.uint64(4)
-U16 = np.uint64(16)
-U24 = np.uint64(24)
-U31 = np.uint64(31)
-U63 = np.uint64(63)
+U2, U4, U16, U24, U31, U63 = map(np.uint64, (2, 4, 16, 24, 31, 63))
 TOPS = np.uint64(0x8080808080808080)  # the highest bit of each of eight bytes
 GATHER = np.uint64(0x0102040810204080)  # times eight bytes that are 0 or 1: the highest byte holds them as bits
 BLANK, UNDERSCORE, BEYOND = np.uint8(0x20), np.uint8(0x5F), np.uint8(0x80)
@@ -107,8 +95,7 @@ def find_runs(folded, size, out):
     For every 64 bytes
     one bit each is set where the byte is not 0; a bit that differs from the one before it is a start or an end.
     """
-    count = 0
-    last = U0
+    count, last = 0, U0
     for block in range(size // 64 + 1):
         bits = U0
         for j in range(8):
@@ -130,9 +117,7 @@ def word_from(data, i, stop, kinds, folds, expansions):
 
     Return the hash, whether there was a word, and the position behind it.
     """
-    h = WORD_SEED
-    block = U0
-    length = U0
+    h, block, length = WORD_SEED, U0, U0
     solo = False
     while i < stop:
         point, after = decode(data, i)
@@ -169,8 +154,7 @@ def hash_run(folded, i, length):
     v = eight_bytes(folded, i)
     if length < U8:
         return mix(WORD_SEED ^ ((v & ((U1 << (length << U3)) - U1)) | (length << U56)))
-    h = WORD_SEED
-    left = length
+    h, left = WORD_SEED, length
     while left >= U8:
         h = mix(h ^ v)
         left -= U8
@@ -233,10 +217,8 @@ def chars(data, start, stop, ascii_hashes, whitespace, kinds, folds, expansions,
 
     White space is collapsed to one blank a run, kept, or removed.
     """
-    n = 0
-    after_space = False
-    i = np.uint64(start)
-    stop = np.uint64(stop)
+    n, after_space = 0, False
+    i, stop = np.uint64(start), np.uint64(stop)
     while i < stop:
         c = data[i]
         if c < 128:
@@ -286,8 +268,7 @@ def tokens(data, start, stop, separator, out):
         j = i
         while j < stop and data[j] != mark and (separator != 0 or whole or not is_blank(data[j])):
             j += 1
-        low = i
-        high = j
+        low, high = i, j
         if not whole:
             while low < high and is_blank(data[low]):
                 low += 1
@@ -346,3 +327,79 @@ def digest_shingles(values, n, seed, out):
         b += m ^ (m >> U31)
     out[0] = mix(a)
     out[1] = mix(b)
+
+
+MOST_LANGUAGES = 64
+
+
+@inner
+def language_of(units, n, stops, tongues, languages, votes):
+    """Return the language with most stop words among the units; of several, the first; -1 if there is no stop word."""
+    votes[:languages] = 0
+    for i in range(n):
+        slot = slot_of(stops, units[i])
+        if stops[slot] != U0:
+            spoken = tongues[slot]
+            for b in range(languages):
+                votes[b] += np.int64((spoken >> np.uint64(b)) & U1)
+    best = 0
+    for b in range(1, languages):
+        if votes[b] > votes[best]:
+            best = b
+    return best if votes[best] > 0 else -1
+
+
+@inner
+def mark_short(data, start, stop, kinds, letters, flags):
+    """Write for every word, as in text.words, 1 if it has at most `letters` letters, else 0; return how many.
+
+    Combining marks are not counted.
+    """
+    i, end = np.uint64(start), np.uint64(stop)
+    n, count, solo = 0, -1, False
+    while i < end:
+        point, i = decode(data, i)
+        kind = kinds[point]
+        if count >= 0 and (kind == OTHER or kind == SPACE or (kind != MARK and (solo or kind == SOLO))):
+            flags[n] = np.uint64(count <= letters)
+            n += 1
+            count, solo = -1, False
+        if kind != OTHER and kind != SPACE:
+            count = max(count, 0) + (kind != MARK)
+            solo |= kind == SOLO
+    if count >= 0:
+        flags[n] = np.uint64(count <= letters)
+        n += 1
+    return n
+
+
+@inner
+def stop_shingles(units, n, k, stops, tongues, language, marked, flags, out):
+    """Hash every run of k units that begins with a stop word, as text.shingles does; return how many there are.
+
+    `marked`: units with a flag are stop words too. No such run: all units together are one shingle.
+    """
+    if n == 0:
+        return 0
+    value, count = U0, 0
+    if n >= k:
+        gone = U1
+        for i in range(k - 1):
+            value = value * SHINGLE_BASE + units[i]
+            gone *= SHINGLE_BASE
+        bit = np.uint64(max(language, 0))
+        for i in range(n - k + 1):
+            value = value * SHINGLE_BASE + units[i + k - 1]
+            slot = slot_of(stops, units[i])
+            stop = stops[slot] != U0 and (tongues[slot] >> bit) & U1 != U0
+            if stop or (marked and flags[i] != U0):
+                out[count] = value
+                count += 1
+            value -= units[i] * gone
+    if count == 0:
+        value = U0
+        for i in range(n):
+            value = value * SHINGLE_BASE + units[i]
+        out[0] = mix(value ^ SHORT_SEED ^ np.uint64(n))
+        count = 1
+    return count

@@ -7,6 +7,7 @@ import numpy as np
 from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import U0, U1, WORD_SEED, absorb, finish, hash_bytes, mix
 from likewise.kernels.hashtable import slot_of
+from likewise.kernels.sorting import count_common
 
 BIGRAM_SEED = np.uint64(0xA0761D6478BD642F)
 ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -81,13 +82,10 @@ def token_hashes(data, start, stop, words, out):
     A token is a run of letters; %41 counts as the letter that it encodes. The fragment is no part of the URL.
     """
     count = 0
-    at = start
-    h = WORD_SEED
-    block = U0
+    at, h, block = start, WORD_SEED, U0
     length = U0
     while True:
-        byte = np.int64(32)
-        step = 1
+        byte, step = np.int64(32), 1
         ended = at >= stop or data[at] == HASH
         if not ended:
             byte = np.int64(data[at])
@@ -104,9 +102,7 @@ def token_hashes(data, start, stop, words, out):
             if words[slot_of(words, value)] == U0 or value == U0:
                 out[count] = value
                 count += 1
-            h = WORD_SEED
-            block = U0
-            length = U0
+            h, block, length = WORD_SEED, U0, U0
         if ended or count == out.size:
             return count
         at += step
@@ -175,8 +171,7 @@ def canonize_one(data, start, stop, out, at):
             out[at] = lower(data[i])
             at += 1
     end = host_end(data, begin, stop)
-    label = 0
-    dots = 0
+    label, dots = 0, 0
     for i in range(begin, end):
         byte = lower(data[i])
         if byte == DOT:
@@ -329,21 +324,8 @@ def count_tokens(data, offsets, stops, words, rows, out):
 def count_shared(mine, mine_at, theirs, theirs_at, left, right, out):
     """Count the values that each pair shares, where set left[p] ascends in `mine` and set right[p] in `theirs`."""
     for p in range(left.size):
-        i = mine_at[left[p]]
-        j = theirs_at[right[p]]
-        stop_i = mine_at[left[p] + 1]
-        stop_j = theirs_at[right[p] + 1]
-        shared = 0
-        while i < stop_i and j < stop_j:
-            if mine[i] == theirs[j]:
-                shared += 1
-                i += 1
-                j += 1
-            elif mine[i] < theirs[j]:
-                i += 1
-            else:
-                j += 1
-        out[p] = shared
+        a, b = left[p], right[p]
+        out[p] = count_common(mine, mine_at[a], mine_at[a + 1], theirs, theirs_at[b], theirs_at[b + 1])
 
 
 @kernel
@@ -354,17 +336,14 @@ def list_shared(mine, mine_at, my_pages, theirs, theirs_at, their_pages, left, r
     """
     count = 0
     for p in range(left.size):
-        i = mine_at[left[p]]
-        j = theirs_at[right[p]]
-        stop_i = mine_at[left[p] + 1]
-        stop_j = theirs_at[right[p] + 1]
+        i, j = mine_at[left[p]], theirs_at[right[p]]
+        stop_i, stop_j = mine_at[left[p] + 1], theirs_at[right[p] + 1]
         end = count + most
         while i < stop_i and j < stop_j and count < end:
             if mine[i] == theirs[j]:
                 if known[my_pages[i]] and known[their_pages[j]]:
                     out[count, 0] = p
-                    out[count, 1] = my_pages[i]
-                    out[count, 2] = their_pages[j]
+                    out[count, 1], out[count, 2] = my_pages[i], their_pages[j]
                     count += 1
                 i += 1
                 j += 1

@@ -8,25 +8,42 @@ every row has; a row whose room does not do is marked, and keeps the bound only.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from likewise.kernels import inner, kernel, summing
-from likewise.kernels.bits import ones
+from likewise.kernels.intrinsics import ones
 
 STEP = 64
 """Scores that are compared with the bound at a time."""
+
+
+class BestColumns(NamedTuple):
+    """For every row the scores and the columns that may be among its k best, how many, and the bound of a score.
+
+    certain: scores are exact; else the slack of the row and the doubt of the column say by how much they may be off.
+    """
+
+    k: int
+    certain: bool
+    slack: Any
+    doubt: Any
+    counts: Any
+    bounds: Any
+    crowded: Any
+    lows: Any
+    columns: Any
 
 
 @inner
 def kth_smallest(values, count, k):
     """Return the k-th smallest of the first `count` values, which are moved."""
     low = 0
-    high = count - 1
-    place = k - 1
+    high, place = count - 1, k - 1
     while low < high:
         middle = values[(low + high) >> 1]
-        i = low
-        j = high
+        i, j = low, high
         while i <= j:
             while values[i] < middle:
                 i += 1
@@ -48,8 +65,7 @@ def kth_smallest(values, count, k):
 @inner
 def drop_ties(kept, k, last, lows, columns, places):
     """Keep k of the entries of a row: those below the score `last`, and of those equal to it the first columns."""
-    below = 0
-    ties = 0
+    below, ties = 0, 0
     for x in range(kept):
         if lows[x] < last:
             below += 1
@@ -60,8 +76,7 @@ def drop_ties(kept, k, last, lows, columns, places):
     count = 0
     for x in range(kept):
         if lows[x] < last or columns[x] <= final:
-            lows[count] = lows[x]
-            columns[count] = columns[x]
+            lows[count], columns[count] = lows[x], columns[x]
             count += 1
     return count
 
@@ -79,24 +94,23 @@ def drop_crowd(kept, k, last, doubt, lows, columns):
         if total < last or (total == last and ties > 0):
             if total == last:
                 ties -= 1
-            lows[count] = lows[x]
-            columns[count] = columns[x]
+            lows[count], columns[count] = lows[x], columns[x]
             count += 1
     return count
 
 
 @inner
-def shrink(i, k, certain, slack, doubt, counts, bounds, crowded, lows, columns, values, places):
+def shrink(i, slack, best, values, places):
     """Drop the entries of a row that cannot be among its k best; set its bound.
 
     Where scores are `certain`, exactly k stay, ties by column. Where so many stay that there is little room for more,
     the row is crowded: only the k with the least sums stay, which is enough to go on with the bound.
     """
+    k, certain, _, doubt, counts, bounds, crowded, lows, columns = best
     count = counts[i]
     if count < k:
         return
-    mine = lows[i]
-    places_of = columns[i]
+    mine, places_of = lows[i], columns[i]
     for x in range(count):
         values[x] = mine[x] + doubt[places_of[x]]
     last = kth_smallest(values, count, k)
@@ -104,8 +118,7 @@ def shrink(i, k, certain, slack, doubt, counts, bounds, crowded, lows, columns, 
     kept = 0
     for x in range(count):
         if mine[x] <= bound:
-            mine[kept] = mine[x]
-            places_of[kept] = places_of[x]
+            mine[kept], places_of[kept] = mine[x], places_of[x]
             kept += 1
     bounds[i] = bound
     if certain:
@@ -136,23 +149,21 @@ def product(a, b):
 
 
 @kernel
-def choose(likeness, every, base, names, rows, at, k, certain, slack, doubt, counts, bounds, crowded, lows, columns):
+def choose(likeness, every, base, names, rows, at, best):
     """Enter the columns of a block that may be among the k best of their row; row r is not its own neighbour.
 
     likeness: a row for each of `at`, which are places of `rows`. base, names: the terms and the numbers of the columns.
     every: the vectors of all rows and columns if `likeness` is only as large as theirs may be, so that the likeness of
     what may do is computed; else none.
     """
+    slack, counts, bounds, lows, columns = best.slack, best.counts, best.bounds, best.lows, best.columns
     room = lows.shape[1]
-    values = np.empty(room, lows.dtype)
-    places = np.empty(room, columns.dtype)
+    values, places = np.empty(room, lows.dtype), np.empty(room, columns.dtype)
     promised = every.shape[0] > 0
     for x in range(at.size):
         i = at[x]
         row = rows[i]
-        spare = slack[row]
-        bound = bounds[i]
-        count = counts[i]
+        spare, bound, count = slack[row], bounds[i], counts[i]
         for start in range(0, base.size, STEP):
             near = likeness[x, start : start + STEP]
             some = base[start : start + STEP]
@@ -167,9 +178,8 @@ def choose(likeness, every, base, names, rows, at, k, certain, slack, doubt, cou
                             continue
                     if count == room:
                         counts[i] = count
-                        shrink(i, k, certain, spare, doubt, counts, bounds, crowded, lows, columns, values, places)
-                        bound = bounds[i]
-                        count = counts[i]
+                        shrink(i, spare, best, values, places)
+                        bound, count = bounds[i], counts[i]
                         if low > bound:
                             continue
                     lows[i, count] = low
@@ -179,24 +189,22 @@ def choose(likeness, every, base, names, rows, at, k, certain, slack, doubt, cou
 
 
 @kernel
-def choose_both(likeness, terms, first, high, k, certain, slack, doubt, counts, bounds, crowded, lows, columns):
+def choose_both(likeness, terms, first, high, best):
     """Enter every pair of a block in both its rows; the rows are numbered from `high`, the columns from `first`.
 
     A block on the diagonal is symmetric, and each of its rows sees all of its columns.
     """
+    slack, counts, bounds, lows, columns = best.slack, best.counts, best.bounds, best.lows, best.columns
     room = lows.shape[1]
-    values = np.empty(room, lows.dtype)
-    places = np.empty(room, columns.dtype)
-    some = terms[first : first + likeness.shape[1]]
-    theirs = bounds[first : first + likeness.shape[1]]
+    values, places = np.empty(room, lows.dtype), np.empty(room, columns.dtype)
+    some, theirs = terms[first : first + likeness.shape[1]], bounds[first : first + likeness.shape[1]]
     apart = high != first
     for i in range(likeness.shape[0]):
         row = high + i
         mine = terms[row]
         for start in range(0, some.size, STEP):
             near = likeness[i, start : start + STEP]
-            base = some[start : start + STEP]
-            others = theirs[start : start + STEP]
+            base, others = some[start : start + STEP], theirs[start : start + STEP]
             bound = bounds[row]
             found = False
             for j in range(near.size):
@@ -208,23 +216,16 @@ def choose_both(likeness, terms, first, high, k, certain, slack, doubt, counts, 
                 low = base[j] - near[j]
                 if low <= bounds[row] and column != row:
                     if counts[row] == room:
-                        shrink(
-                            row, k, certain, slack[row], doubt, counts, bounds, crowded, lows, columns, values, places
-                        )
+                        shrink(row, slack[row], best, values, places)
                     if low <= bounds[row]:
-                        lows[row, counts[row]] = low
-                        columns[row, counts[row]] = column
+                        lows[row, counts[row]], columns[row, counts[row]] = low, column
                         counts[row] += 1
                 low = mine - near[j]
                 if apart and low <= others[j]:
                     if counts[column] == room:
-                        shrink(
-                            column, k, certain, slack[column], doubt,
-                            counts, bounds, crowded, lows, columns, values, places,
-                        )  # fmt: skip
+                        shrink(column, slack[column], best, values, places)
                     if low <= others[j]:
-                        lows[column, counts[column]] = low
-                        columns[column, counts[column]] = row
+                        lows[column, counts[column]], columns[column, counts[column]] = low, row
                         counts[column] += 1
 
 
@@ -243,14 +244,14 @@ def bound_by(every, terms, rows, k, slack, doubt, counts, columns, bounds):
 
 
 @kernel
-def settle(rows, k, certain, slack, doubt, counts, bounds, crowded, lows, columns):
+def settle(rows, best):
     """Drop what cannot be among the k best of every row, now that all is seen; give crowded rows their full bounds."""
-    values = np.empty(lows.shape[1], lows.dtype)
-    places = np.empty(lows.shape[1], columns.dtype)
+    bounds, lows = best.bounds, best.lows
+    values, places = np.empty(lows.shape[1], lows.dtype), np.empty(lows.shape[1], best.columns.dtype)
     for i in range(rows.size):
-        spare = slack[rows[i]]
-        shrink(i, k, certain, spare, doubt, counts, bounds, crowded, lows, columns, values, places)
-        if crowded[i]:
+        spare = best.slack[rows[i]]
+        shrink(i, spare, best, values, places)
+        if best.crowded[i]:
             bounds[i] = np.nextafter(bounds[i], bounds[i] + abs(bounds[i]) + 1) + spare
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.bits import ones
+from likewise.kernels.hashing import U0, U1, U64
 from likewise.kernels.hashtable import TABLE_ODD
+from likewise.kernels.intrinsics import ones
+from likewise.kernels.sorting import first_between
 
 MIX = np.uint64(0xBF58476D1CE4E5B9)
-U0 = np.uint64(0)
-U1 = np.uint64(1)
-U64 = np.uint64(64)
 HELD = 256
 FEW = 6
 
@@ -100,8 +99,7 @@ def fill_buckets(keys, shift, ends, rows, ordered):
 @inner
 def is_first(words, i, j, starts, lengths, chosen):
     """Tell whether the chosen groups are the first ones in which two rows agree."""
-    found = 0
-    group = 0
+    found, group = 0, 0
     while found < chosen.size:
         word = starts[group] >> 6
         low = np.uint64(starts[group] & 63)
@@ -139,29 +137,14 @@ def nearest_held(held, x, begin, size, width, apart):
     return least
 
 
-@inner
-def rows_below(rows, first, end, split):
-    """Return how many of the rows of a bucket, which ascend, are below `split`."""
-    low = first
-    high = end
-    while low < high:
-        middle = (low + high) >> 1
-        if rows[middle] < split:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first
-
-
 @kernel
 def pairs_across(ends, rows, split):
     """Return how many pairs share a bucket of which one row is below `split` and the other is not."""
-    pairs = np.int64(0)
-    at = 0
+    pairs, at = np.int64(0), 0
     for bucket in range(ends.size - 1):
         end = ends[bucket]
         if end - at > 1:
-            below = rows_below(rows, at, end, split)
+            below = first_between(rows, at, end, split) - at
             pairs += np.int64(below) * np.int64(end - at - below)
         at = end
     return pairs
@@ -179,12 +162,11 @@ def meet(ends, rows, ordered, place, words, starts, lengths, chosen, seen, most,
     width = seen.shape[1]
     held = np.empty((width, HELD), np.uint64)
     apart = np.empty(HELD, np.int64)
-    bucket = place[0]
-    at = place[1]
+    bucket, at = place[0], place[1]
     while bucket < ends.size - 1:
         end = ends[bucket]
         size = end - at
-        below = rows_below(rows, at, end, split) if split > 0 else size
+        below = first_between(rows, at, end, split) - at if split > 0 else size
         others = below if split > 0 else 0
         if split > 0 and (below == 0 or below == size):
             at = end
@@ -213,13 +195,11 @@ def meet(ends, rows, ordered, place, words, starts, lengths, chosen, seen, most,
                 if far > most or ordered[at + x] != ordered[at + y]:
                     continue
                 if is_first(words, i, j, starts, lengths, chosen):
-                    left[count] = i
-                    right[count] = j
+                    left[count], right[count] = i, j
                     count += 1
         at = end
         bucket += 1
-    place[0] = bucket
-    place[1] = at
+    place[0], place[1] = bucket, at
     return count
 
 
@@ -227,8 +207,7 @@ def meet(ends, rows, ordered, place, words, starts, lengths, chosen, seen, most,
 def digest_rows(data, digests):
     """Write a fingerprint of 128 bits for every row of words."""
     for i in range(data.shape[0]):
-        a = TABLE_ODD
-        b = MIX
+        a, b = TABLE_ODD, MIX
         for j in range(data.shape[1]):
             a = (a ^ data[i, j]) * MIX
             a ^= a >> np.uint64(29)

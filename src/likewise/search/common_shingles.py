@@ -10,8 +10,7 @@ import numpy as np
 
 from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets
-from likewise.kernels.common_shingles import count_carriers
-from likewise.kernels.hashtable import fill_table, slot_of
+from likewise.kernels.hashtable import count_carriers, fill_table, slot_of
 from likewise.search.items import Items, TextItems
 
 SAMPLE = 10_000

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Chunk, Hashes, Ints, Sets, TextChunk, Texts, concatenate
 from likewise.base.copies import set_digests, text_digests
 from likewise.base.parallel import in_order
-from likewise.kernels.common_shingles import sets_without
+from likewise.kernels.hashtable import sets_without
 from likewise.search.recall.sample import probe_all
 from likewise.search.sketch import SketchPlan, key_sets, key_texts
 from likewise.shingle import Shingler
@@ -51,7 +51,7 @@ class Items(ABC):
 
     @abstractmethod
     def ignoring(self, common: Hashes) -> Items:
-        """Return the same items without the elements of this hash table (see kernels/common_shingles.py)."""
+        """Return the same items without the elements of this hash table (see kernels/hashtable.py)."""
 
     def sets(self, rows: Ints, threads: int) -> Sets:
         """Return the sets of these items; `rows` ascend."""

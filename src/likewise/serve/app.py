@@ -16,13 +16,13 @@ from starlette.exceptions import HTTPException
 
 from likewise.errors import LikewiseError
 from likewise.index import Index
-from likewise.serve.body import CLOSE, Bodies
-from likewise.serve.guard import Guard, Log
+from likewise.serve.guard import CONTENT_TYPE, Guard, Log, Metrics
 from likewise.serve.lanes import Lane, Pulse
-from likewise.serve.metrics import CONTENT_TYPE, Metrics
 from likewise.serve.models import (
+    CLOSE,
     AddBody,
     Added,
+    Bodies,
     ErrorAnswer,
     Health,
     Info,
@@ -34,8 +34,7 @@ from likewise.serve.models import (
 )
 from likewise.serve.refusal import Refusal, error_body, refusal_of
 from likewise.serve.service import Service
-from likewise.serve.settings import ServiceSettings
-from likewise.serve.tokens import READ, WRITE, TokenRoles
+from likewise.serve.settings import READ, WRITE, ServiceSettings, TokenRoles
 
 ITEMS = "/items/"
 DESCRIPTION = """Query an index for items similar to new ones; add and remove items.
@@ -53,13 +52,17 @@ SCHEME = "token"
 """The name under which OpenAPI describes the token."""
 
 
-def make_app(index: Index, settings: ServiceSettings | None = None, *, log: Log | None = None) -> FastAPI:
+def make_app(
+    index: Index, settings: ServiceSettings | None = None, *, log: Log | None = None, tokens: TokenRoles | None = None
+) -> FastAPI:
     """Return an ASGI application that serves an open index.
 
-    The index stays open when the application ends. log: called with a dict for every request.
+    The index stays open when the application ends. log: called with a dict for every request. tokens: those of the
+    settings, if they were read before.
     """
     settings = settings or ServiceSettings()
-    tokens = TokenRoles(settings.token, settings.token_file, log)
+    tokens = tokens or TokenRoles(settings.token, settings.token_file)
+    tokens.log = log
     service, bodies, metrics, pages = Service(index, settings, tokens), Bodies(settings), Metrics(), PageFiles()
     lanes = {
         "query": Lane("query", settings.workers, settings.max_waiting, settings.timeout, "ask for less at a time"),

@@ -1,15 +1,22 @@
-"""The bodies of requests and answers, as the API documents and checks them."""
+"""The bodies of requests and answers, as the API documents and checks them.
+
+Bodies that are too large are refused before they are read, and all are counted while they are.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import ClientDisconnect, Request
 
-from likewise.serve.refusal import Refusal
-from likewise.serve.settings import LARGEST_BATCH, MOST_ANSWERS
+from likewise.serve.refusal import Refusal, busy
+from likewise.serve.settings import BODIES, LARGEST_BATCH, MOST_ANSWERS, ServiceSettings
 
 LONGEST_ID = 4096
 """Bytes of an id: percent-encoded it must fit in the head of a request, of which a server takes 16 kB."""
@@ -180,3 +187,64 @@ def _place(loc: tuple[Any, ...]) -> str:
 def schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the description of a request's body for OpenAPI."""
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}
+
+
+CLOSE = {"Connection": "close"}
+"""The rest of a body that is refused is not read."""
+
+
+class Bodies:
+    """Reads bodies, of which only so many bytes are in memory at a time."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self._limit = settings.body_limit
+        self._total = BODIES * self._limit
+        self._timeout = settings.timeout
+        self._held = 0
+
+    @asynccontextmanager
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield the body of a request; it counts until the request is answered."""
+        size = 0
+        try:
+            parts: list[bytes] = []
+            async for part in self._parts(request):
+                size += len(part)
+                self._held += len(part)
+                if size > self._limit:
+                    raise self._too_large()
+                if self._held > self._total:
+                    error = busy("busy: too many large requests at a time; try again in a moment")
+                    error.headers.update(CLOSE)
+                    raise error
+                parts.append(part)
+            yield b"".join(parts)
+        finally:
+            self._held -= size
+
+    async def _parts(self, request: Request) -> AsyncIterator[bytes]:
+        """Yield a body as it arrives."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Refusal(415, "the body must be JSON, with the header Content-Type: application/json", CLOSE)
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            raise Refusal(415, "compressed bodies are not accepted", CLOSE)
+        length = request.headers.get("content-length", "")
+        if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > self._limit):
+            raise self._too_large()
+        stream = request.stream()
+        end = asyncio.get_running_loop().time() + self._timeout
+        try:
+            while True:
+                async with asyncio.timeout_at(end):
+                    part = await anext(stream, None)
+                if part is None:
+                    return
+                yield part
+        except TimeoutError as error:
+            raise Refusal(408, f"the body did not arrive within {self._timeout:g} s", CLOSE) from error
+        except ClientDisconnect as error:
+            raise Refusal(400, "the connection was closed before the body had arrived", CLOSE) from error
+
+    def _too_large(self) -> Refusal:
+        return Refusal(413, f"the body is larger than {self._limit:,} bytes", CLOSE)

@@ -15,8 +15,7 @@ from likewise.index.item_ids import as_ids, fitted_ids
 from likewise.index.vector_scheme import VectorScheme
 from likewise.serve.models import LONGEST_ID, AddBody, QueryBody, parsed
 from likewise.serve.refusal import Refusal
-from likewise.serve.settings import MOST_ANSWERS, OWNER, ServiceSettings
-from likewise.serve.tokens import TokenRoles
+from likewise.serve.settings import MOST_ANSWERS, OWNER, ServiceSettings, TokenRoles
 
 EXAMPLES, EXAMPLE_LENGTH = 20, 600
 """Of so many items the one whose length is nearest to so many characters is the example of the page."""

@@ -127,7 +127,7 @@ class Urls(Shingler):
 
     def chunk_sets(self, chunk: TextChunk, rows: Ints, common: Hashes | None = None) -> Sets:
         """Return the sets of these rows of a chunk, without the shingles in the table `common`."""
-        from likewise.kernels.common_shingles import sets_without
+        from likewise.kernels.hashtable import sets_without
 
         parts = [self.united(chunk, rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
         made = concatenate(parts)

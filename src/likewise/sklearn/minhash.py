@@ -161,9 +161,8 @@ class MinHashNeighbors(ApproximateNeighbors):
             scores = np.ones(len(left))  # an empty set shares buckets with empty sets, and its similarity is 1
             filled = some.sizes[left] > 0
             exact, here = np.empty(int(filled.sum())), (some.values, some.offsets, rows)
-            verify_overlap(
-                left[filled], right[filled], *here, *there, *bounds.code, NO_FLOORS, NO_FLOORS, 0, NO_ROWS, exact
-            )
+            floors = NO_FLOORS, NO_FLOORS
+            verify_overlap(left[filled], right[filled], here, there, bounds.code, floors, 0, NO_ROWS, exact)
             scores[filled] = exact
             reached = scores >= 0
             return left[reached] + start, right[reached], scores[reached]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from likewise.base import checks
 from likewise.errors import InputError
-from likewise.io.changes import changed_files
+from likewise.io.seals import changed_files
 from likewise.jobs.dedup import DedupRequest
 from likewise.jobs.rethreshold import RethresholdRequest, check_rethreshold, details_at
 from likewise.search.cluster import Keep

@@ -15,7 +15,7 @@ from likewise.base.random import mix
 from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
-from likewise.kernels.common_shingles import count_carriers
+from likewise.kernels.hashtable import count_carriers
 from likewise.search.common_shingles import SAMPLE, common_ones, described, suspected, value_table, without_counts
 from likewise.search.prepare import SPELLED, lowest
 from likewise.search.recall.sample import Probe

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from likewise.apps.link.equal_keys import RARER, loose_blocks, meant, without_a_part
 from likewise.apps.link.fields import make_field
-from likewise.kernels.letters import SPELT
+from likewise.kernels.record_words import SPELT
 
 
 def an_edit_apart(a: str, b: str) -> bool:

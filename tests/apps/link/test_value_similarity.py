@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.points import field_points, letters_of
-from likewise.kernels import letters
+from likewise.kernels import record_words as letters
 
 TEXTS = st.text("abcdé中", max_size=12) | st.text("ab", min_size=60, max_size=70)
 

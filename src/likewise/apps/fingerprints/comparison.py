@@ -22,7 +22,7 @@ from likewise.base.memory import UNLIMITED
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.families.grids import GridTriples
-from likewise.kernels.minutiae import propose, slot, verify
+from likewise.kernels.minutiae import TripleTables, propose, slot, verify
 
 DOUBT = 20.0
 """Minutiae without a partner that are added to every comparison: a large part of a small overlap proves little."""
@@ -265,15 +265,15 @@ class Comparison:
     def _by_triples(self, queries: Ints, later: bool) -> tuple[Ints, Ints, Ints, Floats]:
         """Return candidates, their votes and alignments: pairs on whose alignment enough triples agree."""
         frame, index, offsets = self._frames, self._index, self.prints.offsets
+        found_by = index.slots, index.keys, index.minutiae, self._owner
+        triples = TripleTables(frame.maybe, frame.counts, SQUARES, *found_by)
         parts, owners = [np.zeros((0, PEAKS, 4))], [np.zeros((2, 0), np.int64)]
         for query in queries.tolist():
             least = np.maximum(FEWEST, self.settings.votes * np.sqrt(self.sizes * self.sizes[query]))
             least[query] = np.inf
             found, best = np.empty(len(self.prints) + 1, np.int64), np.empty((len(self.prints) + 1, PEAKS, 4))
-            n = propose(
-                offsets[query], offsets[query + 1], frame.maybe, frame.counts, SQUARES, index.slots, index.keys,
-                index.minutiae, self._owner, query if later else -1, self._poses, CELL, least, self._most, found, best,
-            )  # fmt: skip
+            of, after = offsets[query : query + 2], query if later else -1
+            n = propose(*of, triples, after, self._poses, CELL, least, self._most, found, best)
             parts.append(best[:n].copy())
             owners.append(np.stack([np.full(n, query), found[:n]]))
         best, (left, right) = np.concatenate(parts), np.concatenate(owners, axis=1)

@@ -30,7 +30,7 @@ from likewise.base.memory import MIB, UNLIMITED, Budget
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
-from likewise.kernels.nearest_records import nearest
+from likewise.kernels.linking import nearest
 
 ALIKE = 0.2
 """Least estimated similarity of a pair that shares bands: leaves out those that share one by chance."""

@@ -20,8 +20,8 @@ from likewise.apps.link.terms import WeightedTerms
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.errors import OutputError
-from likewise.io.changes import identity
 from likewise.io.read.find import files_of
+from likewise.io.seals import identity
 from likewise.io.workspace import Draft, Workspace
 from likewise.search.prepare import PATIENCE
 

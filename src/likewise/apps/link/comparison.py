@@ -22,7 +22,6 @@ from likewise.base.arrays import Hashes, Ints
 from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.parallel import all_at_once, in_order
 from likewise.base.runlog import Tick
-from likewise.kernels import letters as letter_kernels
 from likewise.kernels import linking as kernels
 from likewise.kernels import record_words
 
@@ -239,10 +238,10 @@ def _by_terms(field: Field, room: int) -> Similarity:
     slots = np.zeros(min(max(SLOTS[0], 1 << int(8 * n).bit_length()), SLOTS[1]), np.int64)
     for part, span in zip(bags or map(partial(_bagged, field), spans), spans, strict=True):
         rows = np.repeat(np.arange(len(part.offsets) - 1, dtype=np.int32), np.diff(part.offsets))
-        letter_kernels.frequencies(part.terms, rows, field.counts[span], slots)
+        record_words.frequencies(part.terms, rows, field.counts[span], slots)
 
     def weigh(part: _Bags) -> Floats:
-        found: Floats = letter_kernels.weigh(part.offsets, part.terms, part.counts, slots, float(max(1, field.present)))
+        found: Floats = record_words.weigh(part.offsets, part.terms, part.counts, slots, float(max(1, field.present)))
         return found
 
     known = None if bags is None else (bags[0], weigh(bags[0]))
@@ -292,12 +291,12 @@ def _by_difference(field: Field) -> Similarity:
 
 def _by_edits(field: Field, nicknames: Nicknames) -> Similarity:
     text, offsets = letters_in(field.texts)
-    way = letter_kernels.WAYS.get(field.kind, letter_kernels.TEXT)
+    way = record_words.WAYS.get(field.kind, record_words.TEXT)
     helped = _help(field, nicknames, text, offsets) if field.kind in KINDS else None
     swapped = _swapped(field.texts) if field.kind == "date" else None
 
     def alike(a: Ints, b: Ints) -> Floats:
-        distance, letters = letter_kernels.edits(text, offsets, a, b, way)
+        distance, letters = record_words.edits(text, offsets, a, b, way)
         if swapped is not None:
             distance[(swapped[a] == b) & (distance > 1)] = 1
         points = penalised(distance, letters) / 100

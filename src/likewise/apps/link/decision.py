@@ -17,7 +17,7 @@ from likewise.apps.link.model import chance, rising, shift_to
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import ScoredRecords, Scorer
 from likewise.base.arrays import Ints
-from likewise.kernels.assignment import auction
+from likewise.kernels.graph import auction
 
 STEP = 1e-3
 """Step of the auction: the total gain of an assignment is within this much per record of the best one."""

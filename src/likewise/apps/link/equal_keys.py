@@ -18,7 +18,7 @@ from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
-from likewise.kernels.letters import spelling_keys
+from likewise.kernels.record_words import spelling_keys
 from likewise.kernels.sorting import radix_sort32
 
 LIMIT = 12

@@ -304,12 +304,12 @@ def letters_in(texts: pa.Array) -> tuple[NDArray[Any], Ints]:
 
 def edits_of(xs: list[str], ys: list[str], kind: str = "text") -> tuple[Counts, Counts]:
     """Return the edit distance of each pair of values, and the sum of their lengths."""
-    from likewise.kernels import letters
+    from likewise.kernels import record_words as kernels
 
     text, offsets = letters_of([*xs, *ys])
     places = np.arange(len(xs))
-    found: tuple[Counts, Counts] = letters.edits(
-        text, offsets, places, places + len(xs), letters.WAYS.get(kind, letters.TEXT)
+    found: tuple[Counts, Counts] = kernels.edits(
+        text, offsets, places, places + len(xs), kernels.WAYS.get(kind, kernels.TEXT)
     )
     return found
 

@@ -22,9 +22,9 @@ from likewise.base.arrays import Hashes, Ints, TextChunk, Texts, concatenate
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.kernels.coverage import count_shared_elements, make_postings
+from likewise.kernels.documents import fingerprint_documents
 from likewise.kernels.hashtable import table_bits
 from likewise.kernels.passages import PassageRules, SourceIndex
-from likewise.kernels.winnowing import fingerprint_documents
 from likewise.shingle import Shingler, Words, parse_shingler
 
 OWNER = "passages"

@@ -150,7 +150,7 @@ class PlacedWords:
 
 def place_words(chunk: TextChunk, row: int) -> PlacedWords:
     """Locate the words of a document."""
-    from likewise.kernels.winnowing import placed_words
+    from likewise.kernels.documents import placed_words
     from likewise.shingle.unicode import unicode_tables
 
     room = int(chunk.offsets[row + 1] - chunk.offsets[row]) // 2 + 1

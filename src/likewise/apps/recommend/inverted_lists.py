@@ -121,9 +121,10 @@ class InvertedLists:
         """The number of times two sets are in the same list, counted in both directions: the work of counting."""
         return float((np.diff(self.starts).astype(float) ** 2).sum())
 
-    @property
-    def _arrays(self) -> tuple[Any, ...]:
-        return self.values, self.offsets, self.starts, self.members, self.first_of_size
+    @cached_property
+    def _lists(self) -> kernels.SetLists:
+        sets = self.values, self.offsets, self.starts, self.members, self.first_of_size
+        return kernels.SetLists(self.rows, self.sizes, self.maps, *sets)
 
     def all_pairs(self, threshold: float, summed: bool, threads: int, tick: Tick, most: int) -> SharedCounts | None:
         """Return all pairs at or above the threshold, sorted; None if there are more than `most`."""
@@ -175,18 +176,17 @@ class InvertedLists:
     def pairs(self, threshold: float, summed: bool, threads: int, tick: Tick) -> Iterator[tuple[Any, Any, Any]]:
         """Yield all pairs at or above the threshold in batches: two rows and the number of elements they share."""
         local = threading.local()
-        room = max(ROOM, len(self))
+        pairs = max(ROOM, len(self))
         firsts = range(0, len(self), CHUNK)
 
         def work(first: int) -> list[tuple[Any, Any, Any]]:
             if not hasattr(local, "counts"):
                 local.counts, local.touched = np.zeros(len(self), np.int32), np.empty(len(self), np.int32)
-                local.out = tuple(np.empty(room, np.int32) for _ in range(3))
+                local.out = tuple(np.empty(pairs, np.int32) for _ in range(3))
             x, last, parts = first, min(first + CHUNK, len(self)), []
             while x < last:
-                x, found = kernels.count_pairs(
-                    x, last, self.sizes, *self._arrays, threshold, summed, local.counts, local.touched, *local.out
-                )
+                room = local.counts, local.touched, *local.out
+                x, found = kernels.count_pairs(x, last, self._lists, threshold, summed, *room)
                 left, right, shared = (array[:found].copy() for array in local.out)
                 parts.append((self.rows[left], self.rows[right], shared))
             return parts
@@ -215,10 +215,8 @@ class InvertedLists:
             best = np.zeros((len(asked), k))
             best_rows, shared = np.zeros((len(asked), k), np.int64), np.zeros((len(asked), k), np.int64)
             found = np.zeros(len(asked), np.int64)
-            cut = kernels.best_partners(
-                self.number[asked], self.rows, self.sizes, self.maps, *self._arrays, threshold, summed, visits,
-                local.counts, local.touched, local.stamps, best, best_rows, shared, found,
-            )  # fmt: skip
+            room = local.counts, local.touched, local.stamps, best, best_rows, shared, found
+            cut = kernels.best_partners(self.number[asked], self._lists, threshold, summed, visits, *room)
             held = np.arange(k) < found[:, None]
             return (np.repeat(asked, found), best_rows[held], shared[held]), cut, len(asked)
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.errors import InputError, ParameterError
-from likewise.io.changes import identity
+from likewise.io.read.find import InputFile
+from likewise.io.seals import identity
 
 MIB = 1 << 20
 
@@ -181,6 +182,28 @@ class Source(ABC):
     def finish_scores(self, scores: pa.ChunkedArray) -> pa.ChunkedArray:
         """Give undeclared scores their final type: int64 or float64 if all are numbers, else strings."""
         return scores
+
+
+class FileSource(Source):
+    """Documents from files."""
+
+    inputs: list[InputFile]
+    """The files that are read, with their sizes."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of the files on disk."""
+        return sum(file.bytes for file in self.inputs)
+
+    @property
+    def given(self) -> list[str]:
+        """The paths, folders and globs that the user gave."""
+        return list(dict.fromkeys(file.given for file in self.inputs))
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read."""
+        return [file.path for file in self.inputs]
 
 
 def check_flags(keep: Flags, rows: int, where: str) -> None:

@@ -1,7 +1,8 @@
 """CSV and TSV: the first record names the columns, every value is a string.
 
 Records end at line feeds outside quotes. Where all quotes are regular, these are found by counting quotes, and Arrow
-reads the values; elsewhere a small scanner goes field by field, as Python's csv module does.
+reads the values; elsewhere a small scanner goes field by field, as Python's csv module does, which says neither where a
+record ends in the file nor, of bytes that are not UTF-8, in which one they are.
 """
 
 from __future__ import annotations
@@ -18,13 +19,11 @@ from numpy.typing import NDArray
 
 from likewise.errors import FormatError, TextError
 from likewise.io.read.base import Flags, ReadOptions, Rows
-from likewise.io.read.columns import REPLACE, SKIP, CleanBatch, Trouble, Types, check_columns, sift, stack, utf8
+from likewise.io.read.columns import REPLACE, SKIP, CleanBatch, Trouble, Types, check_columns, stack, utf8
 from likewise.io.read.find import InputFile
 from likewise.io.read.open import BOM
-from likewise.io.read.records import NOTHING, PIECE, RecordBlock, RecordPart, Split
+from likewise.io.read.records import PIECE, RecordBlock, RecordPart, Row, Split, split_in_pieces
 
-LARGEST = (1 << 31) - 2
-"""Bytes that fit in an Arrow array with 32-bit offsets."""
 OTHERS = ";\t|"
 """What separates fields of CSV files instead of commas: spreadsheets write semicolons where numbers have commas."""
 QUOTED = re.compile(rb'"[^"]*"')
@@ -43,11 +42,6 @@ class Delimited(RecordPart):
     def __init__(self, file: InputFile, options: ReadOptions) -> None:
         super().__init__(file, options)
         self.delimiter = "\t" if file.format == "tsv" else ","
-
-    @property
-    def _field(self) -> re.Pattern[bytes]:
-        """One field: perhaps quoted text, then other text, then what ends it."""
-        return _fields(self.delimiter)
 
     def peek(self) -> Types:
         """Read the names of the columns."""
@@ -77,7 +71,7 @@ class Delimited(RecordPart):
     def _scan(self, data: bytes, start: int = 0) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the end and the fields of each record; stop before one whose quotes are not closed."""
         fields: list[bytes] = []
-        match, place = self._field.match, start
+        match, place = _fields(self.delimiter).match, start
         while place < len(data) or fields:
             found = match(data, place)
             if found is None or (found[1] is None and data[place : place + 1] == b'"'):
@@ -93,19 +87,15 @@ class Delimited(RecordPart):
 
     def split(self, data: bytes, last: bool) -> Split:
         """Split at line feeds outside quotes; empty lines are not rows."""
-        parts = [NOTHING]
-        used = 0
-        while used < len(data):
+
+        def piece(used: int) -> tuple[Split, int]:
             stop = data.rfind(b"\n", used, used + PIECE) + 1 or len(data)
-            part = self._split(data[used:stop], last and stop == len(data))
-            if not part.used and stop < len(data):  # a long record, or one with an open quote
-                part = self._split(data[used:], last)
-            if not part.used:
-                break
-            parts.append(Split(part.starts + used, part.ends + used, 0, part.plain))
-            used += part.used
-        starts, ends = (np.concatenate([getattr(part, name) for part in parts]) for name in ("starts", "ends"))
-        return Split(starts, ends, used, all(part.plain for part in parts))
+            found = self._split(data[used:stop], last and stop == len(data))
+            if not found.used and stop < len(data):  # a long record, or one with an open quote
+                found = self._split(data[used:], last)
+            return found, used + found.used
+
+        return split_in_pieces(data, piece)
 
     def _split(self, data: bytes, last: bool) -> Split:
         if not data.strip(b"\r\n"):
@@ -154,15 +144,12 @@ class Delimited(RecordPart):
         if block.split.plain:
             table = self._arrow(block.data, [self.names.index(name) for name in options.columns])
             if table is not None and table.num_rows == block.rows:
-                columns = {"text": self._of(table, options.text)}
-                if options.id is not None:
-                    columns["id"] = self._of(table, options.id)
-                if options.score is not None:
-                    columns["score"] = self._of(table, options.score)
+                roles = {"text": options.text, "id": options.id, "score": options.score}
+                columns = {role: self._of(table, name) for role, name in roles.items() if name is not None}
                 if "id" not in columns or not pc.any(pc.equal(columns["id"], "")).as_py():
                     batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
                     return CleanBatch(batch, block.rows)
-        return self._slow(block)
+        return self.of_rows(block, map(self._row, self._records(block.data)))
 
     def _of(self, table: pa.Table, name: str) -> pa.Array:
         column = table.column(f"{self.names.index(name)}")
@@ -189,32 +176,6 @@ class Delimited(RecordPart):
         except (pa.ArrowException, OverflowError):
             return None
 
-    def _slow(self, block: RecordBlock) -> CleanBatch:
-        texts: list[str | None] = []
-        ids: list[str | None] = []
-        scores: list[str | None] = []
-        trouble: dict[int, Trouble] = {}
-        for fields in self._records(block.data):
-            row = self._row(fields)
-            if isinstance(row, Trouble):
-                trouble[len(texts)] = row
-                row = (None, None, None)
-                if not self.options.skip:
-                    raise trouble[len(texts)].error(self._at(block, len(texts))[1])
-            for values, value in zip((texts, ids, scores), row, strict=True):
-                values.append(value)
-        kind = pa.string() if len(block.data) < LARGEST else pa.large_string()
-        columns = {"text": pa.array(texts, kind)}
-        if self.options.id is not None:
-            columns["id"] = pa.array(ids, pa.string())
-        if self.options.score is not None:
-            columns["score"] = pa.array(scores, pa.string())
-        return sift(self.file.name, columns, trouble, self.options, lambda row: self._at(block, row))
-
-    def _at(self, block: RecordBlock, row: int) -> tuple[int, str]:
-        line = block.line_of(row)
-        return line, f"{self.file.name}:{line}"
-
     def _records(self, data: bytes) -> Iterator[list[bytes]]:
         """Yield the fields of the records that are not empty lines."""
         start = 0
@@ -223,35 +184,22 @@ class Delimited(RecordPart):
                 yield fields
             start = end
 
-    def _row(self, fields: list[bytes]) -> tuple[str | None, str | None, str | None] | Trouble:
+    def _row(self, fields: list[bytes]) -> Row | Trouble:
         if len(fields) != len(self.names):
             return Trouble(FormatError, f"{len(fields)} fields where {len(self.names)} are expected")
-        options = self.options
-        text, trouble = utf8(fields[self.names.index(options.text)], options)
-        if trouble is not None:
-            return trouble
-        values: list[str | None] = [text, None, None]
-        for place, role, name in ((1, "id", options.id), (2, "score", options.score)):
-            if name is not None:
-                values[place], trouble = utf8(fields[self.names.index(name)], options)
-                if trouble is not None:
-                    return Trouble(TextError, f"the {role} is not valid UTF-8", f"{REPLACE}, {SKIP}")
-        if values[1] == "":
-            return Trouble(FormatError, "the id is empty")
-        return values[0], values[1], values[2]
+        options, values = self.options, []
+        for role, name in (("text", options.text), ("id", options.id), ("score", options.score)):
+            value, trouble = (None, None) if name is None else utf8(fields[self.names.index(name)], options)
+            if trouble is not None and role != "text":
+                return Trouble(TextError, f"the {role} is not valid UTF-8", f"{REPLACE}, {SKIP}")
+            if trouble is not None:
+                return trouble
+            values.append(value)
+        return Trouble(FormatError, "the id is empty") if values[1] == "" else Row(values[0], values[1], values[2])
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept records; every column holds strings."""
-        tables = [self._table(b"")]
-        held = bytearray()
-        for stretch in self.kept_bytes(keep):
-            if held and len(held) + len(stretch) > LARGEST // 2:
-                tables.append(self._table(held))
-                held = bytearray()
-            held += stretch
-        if held:
-            tables.append(self._table(held))
-        return stack(tables)
+        return stack([self._table(b""), *map(self._table, self.kept_stretches(keep))])
 
     def _table(self, data: bytes | bytearray) -> pa.Table:
         places = range(len(self.names))
@@ -267,6 +215,7 @@ class Delimited(RecordPart):
 
 @cache
 def _fields(delimiter: str) -> re.Pattern[bytes]:
+    """Match one field: perhaps quoted text, then other text, then what ends it."""
     end = re.escape(delimiter.encode())
     return re.compile(rb'(?:"((?>[^"]*(?:""[^"]*)*))")?([^' + end + rb"\n]*)(" + end + rb"|\n|\Z)")
 

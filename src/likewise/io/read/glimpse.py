@@ -9,13 +9,12 @@ from typing import Any
 
 from likewise.errors import InputError
 from likewise.io.read.base import MIB, Source
-from likewise.io.read.look import SLOW, Stretch, spread
 from likewise.io.read.memory import InMemory
 from likewise.io.read.open import BLOCK
 from likewise.io.read.parquet import WRITTEN
 from likewise.io.read.plain import TextFiles
 from likewise.io.read.records import RecordPart
-from likewise.io.read.tables import TableFiles
+from likewise.io.read.tables import SLOW, Stretch, TableFiles, spread
 
 PLACES = 48
 """Stretches to look at: more cost seeks, fewer miss what differs between the parts of an input."""
@@ -150,7 +149,7 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
 
 def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:
     stretches = list(source.look(places, size))
-    sizes = [file.bytes for file in source.found]
+    sizes = [file.bytes for file in source.inputs]
     stored = sum(sizes)
     text = stored * sum(one.text_bytes for one in stretches) / max(1.0, sum(one.stored for one in stretches))
     return _glimpse(

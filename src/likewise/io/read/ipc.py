@@ -10,7 +10,6 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from likewise.errors import FormatError, InputError
@@ -18,9 +17,8 @@ from likewise.io.disk import atomic
 from likewise.io.read.base import Aside, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.integrity import check_batch
-from likewise.io.read.look import GROUPS, REWRITTEN, UNPACKED, Stretch
-from likewise.io.read.open import input_errors, unpacked
-from likewise.io.read.tables import TablePart, Task
+from likewise.io.read.open import input_errors
+from likewise.io.read.tables import GROUPS, REWRITTEN, UNPACKED, Stretch, TablePart, Task
 
 ABSURD = 1 << 26
 """Damaged batches with more rows than this, and than the file has bits, are not set aside row by row."""
@@ -30,11 +28,6 @@ class Ipc(TablePart):
     """One Arrow file or stream."""
 
     _schema: Any = None
-
-    @cached_property
-    def _path(self) -> Path:
-        with input_errors(self.file):
-            return unpacked(self.file, self)
 
     @cached_property
     def _is_file(self) -> bool:
@@ -92,7 +85,7 @@ class Ipc(TablePart):
             if isinstance(batch, InputError):
                 if not self.options.skip:
                     raise batch
-                aside = Aside(self.file.name, first, str(batch).removeprefix(f"{self.file.name}: "))
+                aside = Aside(self.file.name, first, self.reason(batch))
                 yield partial(list, [CleanBatch(None, 0, aside=[aside])])
                 continue
             try:
@@ -124,8 +117,7 @@ class Ipc(TablePart):
             raise FormatError(
                 f"{self.file.name}: a batch says that it has {rows:,} rows; create or download the file again"
             )
-        reason = f"rows {first} to {first + rows - 1}: {str(error).removeprefix(f'{self.file.name}: ')}"
-        return CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])
+        return self.dropped(first, rows, error)
 
     def _kept(self, keep: Flags) -> Iterator[pa.Table]:
         first = 0

@@ -6,8 +6,8 @@ A line is good if either parser accepts it, so the result does not depend on how
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,35 +17,14 @@ import pyarrow.json
 from likewise.base.arrays import END
 from likewise.errors import ColumnError, FormatError, TextError
 from likewise.io.read.base import Flags
-from likewise.io.read.columns import (
-    NULL_ID,
-    NULL_TEXT,
-    REPLACE,
-    SKIP,
-    CleanBatch,
-    Trouble,
-    Types,
-    as_strings,
-    sift,
-    stack,
-)
-from likewise.io.read.records import NOTHING, PIECE, RecordBlock, RecordPart, Split, line_split
+from likewise.io.read.columns import NULL_ID, NULL_TEXT, REPLACE, SKIP, CleanBatch, Trouble, Types, as_strings, stack
+from likewise.io.read.records import NOTHING, PIECE, RecordBlock, RecordPart, Row, Split, line_split, split_in_pieces
 
-LARGEST = (1 << 31) - 2
-"""Bytes that fit in an Arrow array with 32-bit offsets, and in one block of Arrow's parser."""
 SAFE = float(1 << 53)
 """Integers below this are exact as float64."""
+ONE_OBJECT = f"each line must hold one JSON object; {SKIP}"
 SAMPLE = 1 << 16
 """Bytes at the beginning of a file from which the types of ids and scores are guessed."""
-
-
-class Row(NamedTuple):
-    """The values that are needed from one line."""
-
-    text: str
-    id: str | None
-    score: str | None
-    id_string: bool = False
 
 
 class JsonLines(RecordPart):
@@ -55,21 +34,16 @@ class JsonLines(RecordPart):
 
     def split(self, data: bytes, last: bool) -> Split:
         """Split at line feeds; blank lines are not rows."""
-        parts = [NOTHING]
-        used = 0
-        while used < len(data):
+
+        def piece(used: int) -> tuple[Split, int]:
             stop = data.rfind(b"\n", used, used + PIECE) + 1 or data.find(b"\n", used) + 1 or len(data)
-            piece = data[used:stop]
-            if piece.endswith(b"\n") and not piece.strip():
-                used = stop
-                continue
-            found = self._filled(piece, last and stop == len(data))
-            if not found.used:
-                break
-            parts.append(Split(found.starts + used, found.ends + used, 0))
-            used += found.used
-        starts, ends = (np.concatenate([getattr(part, name) for part in parts]) for name in ("starts", "ends"))
-        return Split(starts, ends, used)
+            lines = data[used:stop]
+            if lines.endswith(b"\n") and not lines.strip():
+                return replace(NOTHING, used=len(lines)), stop
+            found = self._filled(lines, last and stop == len(data))
+            return found, used + found.used
+
+        return split_in_pieces(data, piece)
 
     @staticmethod
     def _filled(data: bytes, last: bool) -> Split:
@@ -119,7 +93,7 @@ class JsonLines(RecordPart):
             piece = self._fast(block.data, block.rows)
             if piece is not None:
                 return piece
-        return self._slow(block)
+        return self.of_rows(block, (self._row(block.data[start:end]) for start, end in _spans(block)))
 
     def _fast(self, data: bytes | memoryview, rows: int) -> CleanBatch | None:
         """Return the rows as Arrow reads them; None if anything about them is unusual."""
@@ -150,31 +124,6 @@ class JsonLines(RecordPart):
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
         return CleanBatch(batch, rows, id_strings=id_strings)
 
-    def _slow(self, block: RecordBlock) -> CleanBatch:
-        rows: list[Row | None] = []
-        trouble: dict[int, Trouble] = {}
-        for position, (start, end) in enumerate(_spans(block)):
-            row = self._row(block.data[start:end])
-            rows.append(None if isinstance(row, Trouble) else row)
-            if isinstance(row, Trouble):
-                trouble[position] = row
-                if not self.options.skip:
-                    break
-        kind = pa.string() if len(block.data) < LARGEST else pa.large_string()
-        columns = {"text": pa.array([row and row.text for row in rows], kind)}
-        if self.options.id is not None:
-            columns["id"] = pa.array([row and row.id for row in rows], pa.string())
-        if self.options.score is not None:
-            columns["score"] = pa.array([row and row.score for row in rows], pa.string())
-
-        def at(position: int) -> tuple[int, str]:
-            line = block.line_of(position)
-            return line, f"{self.file.name}:{line}"
-
-        piece = sift(self.file.name, columns, trouble, self.options, at)
-        piece.id_strings = any(row is not None and row.id_string for row in rows)
-        return piece
-
     def _row(self, line: bytes) -> Row | Trouble:
         try:
             record = json.loads(line.rstrip().decode(errors=self.options.encoding_errors))
@@ -185,15 +134,9 @@ class JsonLines(RecordPart):
             return self._second_opinion(line) or Trouble(FormatError, "the JSON is nested too deeply")
         except ValueError as error:
             words = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else f"{error}"
-            return self._second_opinion(line) or Trouble(
-                FormatError, f"not valid JSON: {words}", f"each line must hold one JSON object; {SKIP}"
-            )
+            return self._second_opinion(line) or Trouble(FormatError, f"not valid JSON: {words}", ONE_OBJECT)
         if not isinstance(record, dict):
-            return Trouble(
-                FormatError,
-                f"the line is {_called(record)} and not an object",
-                f"each line must hold one JSON object; {SKIP}",
-            )
+            return Trouble(FormatError, f"the line is {_called(record)} and not an object", ONE_OBJECT)
         return self._row_of(record)
 
     def _second_opinion(self, line: bytes) -> Row | None:
@@ -223,11 +166,8 @@ class JsonLines(RecordPart):
             return Trouble(TextError, f"the text is {_called(text)}")
         if not _encodable(text):
             if options.encoding_errors == "strict":
-                return Trouble(
-                    TextError,
-                    "the text has half of a surrogate pair (\\ud800 to \\udfff)",
-                    f"{REPLACE}, {SKIP}",
-                )
+                half = "the text has half of a surrogate pair (\\ud800 to \\udfff)"
+                return Trouble(TextError, half, f"{REPLACE}, {SKIP}")
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         identity: Any = None
         if options.id is not None:
@@ -253,14 +193,7 @@ class JsonLines(RecordPart):
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept lines as a table; Arrow infers the types, but strings stay strings."""
         tables = [pa.table({self.options.text: pa.array([], pa.string())})]
-        held = bytearray()
-        for stretch in self.kept_bytes(keep):
-            if held and len(held) + len(stretch) > LARGEST // 2:
-                tables.append(as_table(held))
-                held = bytearray()
-            held += stretch
-        if held:
-            tables.append(as_table(held))
+        tables += map(as_table, self.kept_stretches(keep))
         return stack(tables[-1:] if len(tables) == 2 else tables)
 
 
@@ -342,12 +275,6 @@ def _encodable(text: str) -> bool:
 
 
 def _called(value: object) -> str:
-    names: Iterable[tuple[type, str]] = (
-        (bool, "a boolean"),
-        (int, "a number"),
-        (float, "a number"),
-        (str, "a string"),
-        (list, "an array"),
-        (dict, "an object"),
-    )
-    return next((name for kind, name in names if isinstance(value, kind)), "null")
+    kinds: tuple[type, ...] = (bool, int, float, str, list, dict)
+    names = ("a boolean", "a number", "a number", "a string", "an array", "an object")
+    return next((name for kind, name in zip(kinds, names, strict=True) if isinstance(value, kind)), "null")

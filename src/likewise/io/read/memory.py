@@ -20,7 +20,7 @@ from likewise.io.disk import atomic
 from likewise.io.objects import kind_of, view_of
 from likewise.io.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.io.read.columns import CleanBatch, choose, clean, cut, declared
-from likewise.io.read.look import REWRITTEN, Stretch, parquet_cost
+from likewise.io.read.tables import REWRITTEN, Stretch, parquet_cost
 
 OR_ELSE = "a path, a glob, a folder, a list of them, a list of strings, an Arrow array or a Series of text"
 """What a collection of documents may be besides a table, for error messages."""

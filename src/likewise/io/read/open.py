@@ -13,15 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from likewise.base import openfiles
 from likewise.base.memory import A_ROW
 from likewise.errors import FormatError, InputError, LikewiseError, MissingInput
-from likewise.io.disk import atomic
+from likewise.io.disk import atomic, temporary_file
 from likewise.io.read.base import MIB
 from likewise.io.read.find import InputFile, reason
-from likewise.io.temporary import temporary_file
 
 BOM = b"\xef\xbb\xbf"
 BLOCK = 8 * MIB
@@ -188,3 +189,22 @@ def copied(source: Path, target: Path) -> None:
     """Copy a file byte for byte, all or nothing."""
     with open(source, "rb") as content, atomic(target, durable=False, parents=True) as out:
         shutil.copyfileobj(content, out, MIB)
+
+
+def mapped_array(file: InputFile) -> NDArray[Any]:
+    """Map the array in a .npy file to memory; its header is parsed as a literal, and objects are never unpickled."""
+    try:
+        with openfiles.reading(file.name):
+            array = np.lib.format.open_memmap(file.path, mode="r")
+    except Exception as error:  # the parser of Python literals raises whatever it likes for a damaged header
+        words = " ".join(str(error).split())[:200]
+        raise FormatError(
+            f"{file.name}: this is not a whole .npy file of numbers: {words}; create or download the file again"
+        ) from error
+    stored = file.bytes - array.offset
+    if stored != array.nbytes:
+        raise FormatError(
+            f"{file.name}: the header says {array.nbytes:,} bytes of numbers, of shape {array.shape}, and the file has "
+            f"{stored:,}; create or download the file again"
+        )
+    return array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from time import process_time
@@ -17,12 +17,11 @@ import pyarrow.parquet as pq
 from likewise.base.parallel import run_ahead
 from likewise.errors import FormatError, InputError
 from likewise.io.disk import atomic
-from likewise.io.read.base import MIB, Aside, Flags, Tick, quiet
+from likewise.io.read.base import MIB, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.integrity import check_batch, check_footer
-from likewise.io.read.look import DECODED, GROUPS, REWRITTEN, Stretch, parquet_cost
-from likewise.io.read.open import input_errors, unpacked
-from likewise.io.read.tables import TablePart, Task
+from likewise.io.read.open import input_errors
+from likewise.io.read.tables import DECODED, GROUPS, REWRITTEN, Stretch, TablePart, Task, parquet_cost
 
 WHOLE = 256 * MIB
 """Row groups up to this size (decompressed) are read at once, several at a time."""
@@ -46,11 +45,6 @@ class Parquet(TablePart):
 
     _metadata: Any = None
     _schema: Any = None
-
-    @cached_property
-    def _path(self) -> Path:
-        with input_errors(self.file):
-            return unpacked(self.file, self)
 
     def _opened(self) -> Any:
         with input_errors(self.file):
@@ -102,9 +96,7 @@ class Parquet(TablePart):
             batches = self._batches(group, first, self.options.batch_rows)
             return [clean(batch, self.file.name, start, self.options, self.types) for start, batch in batches]
         except InputError as error:
-            words = str(error).removeprefix(f"{self.file.name}: ")
-            reason = f"rows {first} to {first + rows - 1}: {words}"
-            return [CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])]
+            return [self.dropped(first, rows, error)]
 
     def _size(self, group: int, columns: list[str] | None) -> int:
         with input_errors(self.file):

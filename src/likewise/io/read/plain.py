@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from likewise.base.parallel import run_ahead
 from likewise.errors import InputError, TextError
-from likewise.io.read.base import Aside, Flags, ReadOptions, Source, Tick, check_flags, quiet
-from likewise.io.read.binary import is_binary
-from likewise.io.read.columns import REPLACE, SKIP, CleanBatch, Trouble, Types, check_columns, cut, sift, text_of
+from likewise.io.read.base import Aside, FileSource, Flags, ReadOptions, Tick, check_flags, quiet
+from likewise.io.read.columns import REPLACE, SKIP, CleanBatch, Trouble, Types, check_columns, cut, text_of
 from likewise.io.read.find import InputFile
-from likewise.io.read.look import Stretch, spread
 from likewise.io.read.open import BOM, copied, input_errors, read_all
 from likewise.io.read.pages import page_text
 from likewise.io.read.records import RecordBlock, RecordPart, Split, line_split
+from likewise.io.read.tables import Stretch, spread
 
 COLUMNS = ["path", "text"]
 BINARY = "there are NUL bytes, it looks like a binary file"
@@ -54,7 +53,7 @@ class Lines(RecordPart):
             for row in range(block.rows):
                 if b"\0" in block.data[block.split.starts[row] : block.split.ends[row]]:
                     trouble[row] = Trouble(TextError, BINARY, f"{TEXT}, {SKIP}")
-        return sift(self.file.name, {"text": texts}, trouble, self.options, lambda row: self._at(block, row))
+        return self.sifted(block, {"text": texts}, trouble)
 
     @staticmethod
     def _texts(data: bytes, block: RecordBlock) -> pa.Array:
@@ -72,8 +71,9 @@ class Lines(RecordPart):
             [None, pa.py_buffer(offsets.astype(np.int32 if small else np.int64)), pa.py_buffer(view[wanted[:-1] > 0])],
         )
 
-    def _at(self, block: RecordBlock, row: int) -> tuple[int, str]:
-        return block.line + row, f"{self.file.name}:{block.line + row}"
+    def line_of(self, block: RecordBlock, row: int) -> int:
+        """Return the line of a row: each has one."""
+        return block.line + row
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept lines without their line ends."""
@@ -87,7 +87,7 @@ _TextBatch = tuple[list[InputFile], pa.RecordBatch, list[Aside]]
 """Files that can be used, their documents, and files that were set aside."""
 
 
-class TextFiles(Source):
+class TextFiles(FileSource):
     """Text files, each of them one document; the id is the path."""
 
     def __init__(self, files: list[InputFile], options: ReadOptions) -> None:
@@ -95,14 +95,14 @@ class TextFiles(Source):
         self.ids = "path" if options.id is None else "column"
         self.aside = []
         self.options = options
-        self._files = files
+        self.inputs = files
         self._delivered: list[InputFile] | None = None
 
     def _groups(self) -> Iterator[list[InputFile]]:
         """Yield files that make about one batch."""
         group: list[InputFile] = []
         size = 0
-        for file in self._files:
+        for file in self.inputs:
             if group and (len(group) >= self.options.batch_rows or size + file.bytes > self.options.batch_bytes):
                 yield group
                 group, size = [], 0
@@ -122,7 +122,7 @@ class TextFiles(Source):
                 if isinstance(found, Trouble):
                     raise found.error(file.name)
             except InputError as error:
-                if not self.options.skip or len(self._files) == 1:
+                if not self.options.skip or len(self.inputs) == 1:
                     raise
                 reason = found.reason if isinstance(found, Trouble) else str(error).removeprefix(f"{file.name}: ")
                 aside.append(Aside(file.name, -1, reason))
@@ -193,17 +193,12 @@ class TextFiles(Source):
         """Return which of the delivered files were read as HTML."""
         return np.array([self.is_page(file) for file in self._delivered or []], bool)
 
-    @property
-    def found(self) -> list[InputFile]:
-        """The files that are read, with their sizes."""
-        return self._files
-
     def look(self, places: int, size: int) -> Iterator[Stretch]:
         """Read some neighbouring files at each of `places` places, `size` bytes in all; broken ones are no error."""
-        lenient = TextFiles(self._files, replace(self.options, on_error="skip"))
+        lenient = TextFiles(self.inputs, replace(self.options, on_error="skip"))
         taken = 0
-        for first in spread([1] * len(self._files), places):
-            group = _neighbours(self._files, max(first, taken), size // places)
+        for first in spread([1] * len(self.inputs), places):
+            group = _neighbours(self.inputs, max(first, taken), size // places)
             taken = max(first, taken) + len(group)
             begun = process_time()
             for usable, batch, aside in lenient._batches_of(group):
@@ -214,7 +209,7 @@ class TextFiles(Source):
 
     def copy_cost(self, files: int, limit: int) -> float:
         """Return the seconds it takes to copy one of the first `files` files, those below `limit` bytes."""
-        small = [file for file in self._files[:files] if file.bytes < limit]
+        small = [file for file in self.inputs[:files] if file.bytes < limit]
         with tempfile.TemporaryDirectory(prefix="likewise-") as place:
             begun = process_time()
             for number, file in enumerate(small):
@@ -224,7 +219,7 @@ class TextFiles(Source):
 
     def state(self) -> dict[str, Any]:
         """Return which files were delivered, and what was set aside."""
-        places = {id(file): place for place, file in enumerate(self._files)}
+        places = {id(file): place for place, file in enumerate(self.inputs)}
         return {
             "delivered": [places[id(file)] for file in self._delivered or []],
             "aside": [vars(entry) for entry in self.aside],
@@ -232,12 +227,12 @@ class TextFiles(Source):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state that another process had after reading the same files."""
-        self._delivered = [self._files[place] for place in state["delivered"]]
+        self._delivered = [self.inputs[place] for place in state["delivered"]]
         self.aside = [Aside(**entry) for entry in state["aside"]]
 
     def locate(self, row: int) -> tuple[str, int]:
         """Return the name of the file that is a delivered document; it has one row."""
-        return (self._files if self._delivered is None else self._delivered)[row].name, 0
+        return (self.inputs if self._delivered is None else self._delivered)[row].name, 0
 
     def _kept(self, keep: Flags) -> list[InputFile]:
         if self._delivered is None:
@@ -263,7 +258,7 @@ class TextFiles(Source):
     @property
     def total_rows(self) -> int:
         """The number of files."""
-        return len(self._files)
+        return len(self.inputs)
 
     def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
         """Copy the files of the kept documents, each to its relative path."""
@@ -289,26 +284,11 @@ class TextFiles(Source):
     def describe(self) -> list[dict[str, Any]]:
         """Return, for each path, folder or glob given, the number and size of its files."""
         given: dict[str, dict[str, Any]] = {}
-        for file in self._files:
+        for file in self.inputs:
             entry = given.setdefault(file.given, {"file": file.given, "format": "text", "files": 0, "bytes": 0})
             entry["files"] += 1
             entry["bytes"] += file.bytes
         return list(given.values())
-
-    @property
-    def total_bytes(self) -> int:
-        """Size of the files on disk."""
-        return sum(file.bytes for file in self._files)
-
-    @property
-    def given(self) -> list[str]:
-        """The paths, folders and globs that the user gave."""
-        return list(dict.fromkeys(file.given for file in self._files))
-
-    @property
-    def files(self) -> list[Path]:
-        """The files that are read."""
-        return [file.path for file in self._files]
 
 
 def _neighbours(files: list[InputFile], first: int, size: int) -> list[InputFile]:
@@ -341,3 +321,27 @@ def _strings(texts: Iterable[bytes | str]) -> pa.Array:
             pa.py_buffer(raw[0] if len(raw) == 1 else b"".join(raw)),
         ],
     )
+
+
+MOST_NULS = 1 / 1000
+"""Fraction of NUL bytes above which a file is binary: programs have a tenth, compressed data 1 in 256, and damaged text
+a few."""
+
+MAGIC = (
+    b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"\0asm",
+    b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"OggS", b"ID3",
+    b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf",
+    b"%PDF-", b"\xd0\xcf\x11\xe0", b"SQLite format 3\0", b"PAR1", b"ARROW1", b"\x93NUMPY",
+)  # fmt: skip
+"""How programs, images, sounds, archives, PDF and data files begin."""
+
+
+def is_binary(data: bytes) -> bool:
+    """Return whether bytes are those of a binary file: NUL bytes, and many of them or the beginning of a known format.
+
+    >>> is_binary(b"a\\0b"), is_binary(b"word " * 20_000 + b"\\0"), is_binary(b"GIF8 is how images begin")
+    (True, False, False)
+    """
+    if b"\0" not in data:
+        return False
+    return data.startswith(MAGIC) or data.count(b"\0") > MOST_NULS * len(data)

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from time import process_time
-from typing import IO
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from likewise.errors import FormatError
 from likewise.io.disk import atomic
 from likewise.io.read.base import Flags, Rows, Tick, quiet
-from likewise.io.read.columns import CleanBatch, runs, texts_of_pages
-from likewise.io.read.look import REWRITTEN, SLOW, Stretch
+from likewise.io.read.columns import CleanBatch, Trouble, runs, sift, texts_of_pages
 from likewise.io.read.open import BLOCK, BOM, check_growth, check_row, chunks, decompressed, input_errors
-from likewise.io.read.tables import TablePart, Task
+from likewise.io.read.tables import REWRITTEN, SLOW, Stretch, TablePart, Task
 
 PIECE = 1 << 20
 """Bytes in which rows are looked for at a time: the places of rows take memory, and a file may be all line ends."""
@@ -69,6 +70,30 @@ class RecordBlock:
 
 
 NOTHING = Split(np.empty(0, np.int64), np.empty(0, np.int64), 0)
+LARGEST = (1 << 31) - 2
+"""Bytes that fit in an Arrow array with 32-bit offsets, and in one block of Arrow's parsers."""
+
+
+class Row(NamedTuple):
+    """The values that are needed from one row."""
+
+    text: str | None
+    id: str | None
+    score: str | None
+    id_string: bool = False
+
+
+def split_in_pieces(data: bytes, piece: Callable[[int], tuple[Split, int]]) -> Split:
+    """Put together the splits of pieces of the data; `piece` returns that of the one at a place, and its end."""
+    parts, used = [NOTHING], 0
+    while used < len(data):
+        found, end = piece(used)
+        if not found.used:
+            break
+        parts.append(replace(found, starts=found.starts + used, ends=found.ends + used))
+        used = end
+    starts, ends = (np.concatenate([getattr(part, name) for part in parts]) for name in ("starts", "ends"))
+    return Split(starts, ends, used, all(part.plain for part in parts))
 
 
 def line_split(data: bytes, last: bool) -> Split:
@@ -157,6 +182,50 @@ class RecordPart(TablePart):
                 texts, _ = texts_of_pages(batch.batch.column("text"))
                 batch.batch = batch.batch.set_column(0, "text", texts)
             return batch
+
+    def line_of(self, block: RecordBlock, row: int) -> int:
+        """Return the line on which a row of a block starts."""
+        return block.line_of(row)
+
+    def sifted(self, block: RecordBlock, columns: dict[str, pa.Array], trouble: dict[int, Trouble]) -> CleanBatch:
+        """Make a batch of the columns of a block; stop at the first row in trouble, or set all of them aside."""
+
+        def at(row: int) -> tuple[int, str]:
+            line = self.line_of(block, row)
+            return line, f"{self.file.name}:{line}"
+
+        return sift(self.file.name, columns, trouble, self.options, at)
+
+    def of_rows(self, block: RecordBlock, rows: Iterable[Row | Trouble]) -> CleanBatch:
+        """Make a batch of the rows of a block, read one by one."""
+        values: list[Row | None] = []
+        trouble: dict[int, Trouble] = {}
+        for place, row in enumerate(rows):
+            values.append(None if isinstance(row, Trouble) else row)
+            if isinstance(row, Trouble):
+                trouble[place] = row
+                if not self.options.skip:
+                    break
+        kind = pa.string() if len(block.data) < LARGEST else pa.large_string()
+        columns = {"text": pa.array([row and row.text for row in values], kind)}
+        if self.options.id is not None:
+            columns["id"] = pa.array([row and row.id for row in values], pa.string())
+        if self.options.score is not None:
+            columns["score"] = pa.array([row and row.score for row in values], pa.string())
+        batch = self.sifted(block, columns, trouble)
+        batch.id_strings = any(row is not None and row.id_string for row in values)
+        return batch
+
+    def kept_stretches(self, keep: Flags) -> Iterator[bytearray]:
+        """Yield the bytes of the rows whose flag is set, as many at a time as Arrow's parsers take."""
+        held = bytearray()
+        for stretch in self.kept_bytes(keep):
+            if held and len(held) + len(stretch) > LARGEST // 2:
+                yield held
+                held = bytearray()
+            held += stretch
+        if held:
+            yield held
 
     def kept_bytes(self, keep: Flags) -> Iterator[memoryview]:
         """Yield the bytes of the rows whose flag is set."""
@@ -286,12 +355,17 @@ class RecordPart(TablePart):
             stored = self.file.bytes if whole else consumed * used / len(data)
             yield RecordBlock(data[len(self.head) : used], 1, split), stored
 
+    packs_rows = False
+    """Whether `put` compresses the rows, each by itself."""
+
     def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write head and kept rows with the bytes they had."""
-        with atomic(target, self.file.compression, parents=True) as out:
+        with atomic(target, None if self.packs_rows else self.file.compression, parents=True) as out:
             rows = self.kept_bytes(keep)
-            first = next(rows, memoryview(b""))
-            out.write(self.head)
-            out.write(first)
-            for stretch in rows:
-                out.write(stretch)
+            first = next(rows, b"")  # by then the head is known
+            for stretch in chain((self.head, first), rows):
+                self.put(stretch, out)
+
+    def put(self, rows: bytes | memoryview, out: Any) -> None:
+        """Write the bytes of some rows."""
+        out.write(rows)

@@ -10,21 +10,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
+from time import process_time
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.base.parallel import in_order, run_ahead
 from likewise.errors import InputError
-from likewise.io.read.base import Aside, Flags, ReadOptions, Rows, Source, Tick, check_flags, quiet
-from likewise.io.read.columns import CleanBatch, Types, as_integers, as_numbers, cut, decide, stack
+from likewise.io.read.base import MIB, Aside, FileSource, Flags, ReadOptions, Rows, Tick, check_flags, quiet
+from likewise.io.read.columns import CleanBatch, Types, as_integers, as_numbers, cut, decide, stack, text_offsets
 from likewise.io.read.find import InputFile
-from likewise.io.read.look import Stretch
+from likewise.io.read.open import input_errors, unpacked
 
 Task = Callable[[], Iterable[CleanBatch]]
 """Reads some rows; returns a list, or a generator for rows that need much memory."""
@@ -38,6 +40,12 @@ class TablePart(ABC):
         self.options = options
         self.types = Types()
         self.broken = False
+
+    @cached_property
+    def _path(self) -> Path:
+        """The file, or a temporary one with its decompressed content."""
+        with input_errors(self.file):
+            return unpacked(self.file, self)
 
     @abstractmethod
     def peek(self) -> Types:
@@ -85,6 +93,15 @@ class TablePart(ABC):
         twin.options = replace(self.options, on_error="skip")
         return twin
 
+    def reason(self, error: InputError) -> str:
+        """Return what an error says, without the name of the file."""
+        return str(error).removeprefix(f"{self.file.name}: ")
+
+    def dropped(self, first: int, rows: int, error: InputError) -> CleanBatch:
+        """Set consecutive rows aside as a whole."""
+        reason = f"rows {first} to {first + rows - 1}: {self.reason(error)}"
+        return CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])
+
     def check_rows(self, rows: int, keep: Flags) -> None:
         """Raise if the file does not have the rows it had when it was read."""
         if rows != len(keep):
@@ -94,7 +111,7 @@ class TablePart(ABC):
             )
 
 
-class TableFiles(Source):
+class TableFiles(FileSource):
     """One or more files of rows, of any formats; `usable` are those that can be read."""
 
     def __init__(self, parts: list[TablePart], options: ReadOptions) -> None:
@@ -103,6 +120,7 @@ class TableFiles(Source):
         self.aside = []
         self._early: list[Aside] = []
         self._parts = parts
+        self.inputs = [part.file for part in parts]
         self.usable = self._peeked()
         self._taken: list[_RowsRead] | None = None
         self._id_strings = False
@@ -118,7 +136,7 @@ class TableFiles(Source):
                 if not self.options.skip:
                     raise
                 errors.append(error)
-                self._early.append(Aside(part.file.name, -1, _reason(error, part)))
+                self._early.append(Aside(part.file.name, -1, part.reason(error)))
         if not usable:
             raise errors[0]
         found = [types for _, types in usable]
@@ -140,7 +158,7 @@ class TableFiles(Source):
                 if not self.options.skip:
                     raise
                 part.broken = True
-                rest = Aside(part.file.name, -1, _reason(error, part))
+                rest = Aside(part.file.name, -1, part.reason(error))
                 yield partial(_numbered, number, partial(list, [CleanBatch(None, 0, aside=[rest])]))
 
     def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:
@@ -250,30 +268,8 @@ class TableFiles(Source):
 
     def describe(self) -> list[dict[str, Any]]:
         """Return name, format and size of each file."""
-        return [
-            {
-                "file": part.file.name,
-                "format": part.file.format,
-                "compression": part.file.compression,
-                "bytes": part.file.bytes,
-            }
-            for part in self._parts
-        ]
-
-    @property
-    def total_bytes(self) -> int:
-        """Size of the files on disk."""
-        return sum(part.file.bytes for part in self._parts)
-
-    @property
-    def given(self) -> list[str]:
-        """The paths, folders and globs that the user gave."""
-        return list(dict.fromkeys(part.file.given for part in self._parts))
-
-    @property
-    def files(self) -> list[Path]:
-        """The files that are read."""
-        return [part.file.path for part in self._parts]
+        keys = ("name", "format", "compression", "bytes")
+        return [{key.replace("name", "file"): getattr(file, key) for key in keys} for file in self.inputs]
 
 
 class _RowsRead:
@@ -319,5 +315,79 @@ def _numbered(number: int, task: Task) -> tuple[int, Iterable[CleanBatch]]:
     return number, task()
 
 
-def _reason(error: InputError, part: TablePart) -> str:
-    return str(error).removeprefix(f"{part.file.name}: ")
+REWRITTEN = 3 * MIB
+"""Bytes of rows that are written again to measure the time: a few hundredths of a second."""
+
+SLOW = {"bz2": 4, "xz": 16}
+"""By how much less is looked at for codecs that decompress slowly."""
+
+GROUPS = 16
+"""Row groups or batches to look into: each costs a seek and the decoding of its first pages."""
+
+DECODED = 3
+"""Row groups are decoded from their first row on: this many times more bytes than are looked at."""
+
+UNPACKED = 8
+"""Arrow batches are decompressed as a whole: at most this many times more bytes than are looked at."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Consecutive documents, their ids (None if these are row numbers), and what they were read from.
+
+    `rows` includes broken rows; `stored` is the size of the window of the file in which they start; `seconds` is the
+    time one core took to read them, and `drawn` the part of it that a single thread does for all others: decompressing
+    and finding the rows.
+    """
+
+    text: pa.Array
+    ids: pa.Array | None
+    rows: int
+    stored: float
+    seconds: float
+    drawn: float = 0.0
+
+    @classmethod
+    def of(cls, batch: CleanBatch, stored: float, seconds: float, drawn: float = 0.0) -> Stretch:
+        """Return the stretch for rows that were read."""
+        if batch.batch is None:
+            return cls(pa.array([], pa.string()), None, batch.rows, stored, seconds, drawn)
+        ids = _alone(batch.batch.column("id")) if "id" in batch.batch.schema.names else None
+        return cls(_alone(batch.batch.column("text")), ids, batch.rows, stored, seconds, drawn)
+
+    @property
+    def text_bytes(self) -> int:
+        """The bytes of text."""
+        offsets = text_offsets(self.text) if len(self.text) else (0, 0)
+        return int(offsets[-1] - offsets[0])
+
+
+def _alone(array: pa.Array) -> pa.Array:
+    """Copy an array, so that the larger one it is a slice of can be freed."""
+    return pa.concat_arrays([array, array.slice(0, 0)])
+
+
+def spread(sizes: Sequence[int], places: int) -> dict[int, list[float]]:
+    """Put places at equal distances over things of these sizes: for each thing that is hit, where in it (0 to 1).
+
+    >>> spread([1, 4], 5)
+    {0: [0.0], 1: [0.0, 0.25, 0.5, 0.75]}
+    """
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    found: dict[int, list[float]] = {}
+    for place in range(places if total else 0):
+        at = place * total / places
+        thing = int(np.searchsorted(ends, at, side="right"))
+        found.setdefault(thing, []).append(1 - (int(ends[thing]) - at) / sizes[thing])
+    return found
+
+
+def parquet_cost(table: pa.Table, codecs: Any) -> tuple[float, float]:
+    """Write a table as Parquet to memory; return the seconds and the bytes per row."""
+    begun = process_time()
+    out = pa.BufferOutputStream()
+    with pq.ParquetWriter(out, table.schema, compression=codecs) as writer:
+        writer.write_table(table)
+    rows = max(1, table.num_rows)
+    return (process_time() - begun) / rows, out.getvalue().size / rows

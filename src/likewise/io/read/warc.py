@@ -2,6 +2,9 @@
 
 Documents are records of type response (HTML or text, with HTTP status 200), resource and conversion. Of HTML the text
 is taken, as in `pages`. Other records (requests, metadata, redirects, images) are passed over.
+
+Records are found by hand: warcio and FastWARC read a truncated gzip member, a truncated record and one that says to be
+longer than the file as if they were whole, and a kept record is to be written again with exactly its bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +22,8 @@ import pyarrow.compute as pc
 
 from likewise.base.extras import installed
 from likewise.errors import FormatError, TextError
-from likewise.io.disk import atomic
-from likewise.io.read.base import Flags, Tick, quiet
-from likewise.io.read.columns import CleanBatch, Trouble, Types, check_columns, sift, utf8
+from likewise.io.read.base import Flags
+from likewise.io.read.columns import CleanBatch, Trouble, Types, check_columns, utf8
 from likewise.io.read.open import BOM, GROWTH, SMALL
 from likewise.io.read.pages import decode_page, decode_text, page_text
 from likewise.io.read.records import RecordBlock, RecordPart, Split
@@ -144,11 +145,7 @@ class Warc(RecordPart):
         columns, trouble = self._columns(block)
         wanted = {"text": "text", "id": self.options.id, "score": self.options.score}
         chosen = {role: columns[name] for role, name in wanted.items() if name is not None}
-
-        def at(row: int) -> tuple[int, str]:
-            return block.line_of(row), f"{self.file.name}:{block.line_of(row)}"
-
-        return sift(self.file.name, chosen, trouble, self.options, at)
+        return self.sifted(block, chosen, trouble)
 
     def _columns(self, block: RecordBlock) -> tuple[dict[str, pa.Array], dict[int, Trouble]]:
         """Return all columns of the records of a block, and those that cannot be used."""
@@ -193,20 +190,17 @@ class Warc(RecordPart):
         columns, _ = self._columns(RecordBlock(data, 1, self.split(data, True)))
         return pa.table(columns)
 
-    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
-        """Write the kept records with the bytes they had; with gzip each by itself, as readers of WARC expect."""
-        if self.file.compression != "gzip":
-            super().write(keep, target, tick)
-            return
-        with atomic(target, None, parents=True) as out:
-            rows = self.kept_bytes(keep)
-            first = next(rows, memoryview(b""))
-            for stretch in (self.head, first):
-                self._pack(bytes(stretch), out)
-            for stretch in rows:
-                self._pack(bytes(stretch), out)
+    @property
+    def packs_rows(self) -> bool:  # type: ignore[override]
+        """True for gzip: each record is compressed by itself, as readers of WARC expect."""
+        return self.file.compression == "gzip"
 
-    def _pack(self, data: bytes, out: Any) -> None:
+    def put(self, rows: bytes | memoryview, out: Any) -> None:
+        """Write records."""
+        if not self.packs_rows:
+            out.write(rows)
+            return
+        data = bytes(rows)
         for start, end, _ in self._records(data, True):
             out.write(gzip.compress(data[start:end], 6, mtime=0))
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, Sets, concatenate, to_arrow
 from likewise.base.parallel import in_order
 from likewise.base.words import counted
 from likewise.errors import ParameterError
-from likewise.kernels import growing, overlap
+from likewise.kernels import overlap
+from likewise.kernels import prefix_join as growing
 from likewise.kernels.hashtable import move_numbers, table_bits
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import NO_FLOORS
@@ -150,8 +149,7 @@ class ExactIndex:
         text = written(more, np.arange(len(more)), prefix, self._counts, 0)
         self._make_room(int(indexed.sum()))
         if not ask:
-            for i, ends in enumerate(pairwise(text.offsets)):
-                growing.enter(text.symbols, text.positions, *ends, first + i, *self._lists)
+            growing.enter_strings(text.symbols, text.positions, text.offsets, first, self._lists)
             return no_pairs()
         return self._consulted(more, self._maps[first:], text, first, indexed)
 
@@ -184,17 +182,18 @@ class ExactIndex:
         room = ROOM + len(self)
         left, right = np.empty(room, np.int32), np.empty(room, np.int32)
         rows = np.arange(max(len(self), len(queries)))
-        sides = queries.values, queries.offsets, rows, self._sets.values, self._sets.offsets, rows
-        asked = text.symbols, text.positions, text.offsets, queries.sizes, maps, add_from, added
-        known = self._sets.sizes, self._maps
+        asked = text.symbols, text.positions, text.offsets, queries.sizes, maps
+        mine, theirs = ((sets.values, sets.offsets, rows) for sets in (queries, self._sets))
+        indexed = self._sets.sizes, self._maps
         parts, x = [], 0
         while x < len(queries):
             facts = np.zeros(3, np.int64)
-            x = growing.consult(x, *asked, *known, *self._lists, *self.bounds.code, seen, left, right, facts)
+            pairs = growing.JoinRoom(seen, left, right, NO_ROWS, facts)
+            x = growing.consult(x, asked, indexed, self._lists, self.bounds.code, add_from, added, pairs)
             a, b = left[: facts[0]].astype(np.int64), right[: facts[0]].astype(np.int64)
             scores = np.empty(len(a))
-            rules = (*self.bounds.code, NO_FLOORS, NO_FLOORS, 0, NO_ROWS)
-            overlap.verify_overlap(a, b, *sides, *rules, scores)
+            floors = NO_FLOORS, NO_FLOORS
+            overlap.verify_overlap(a, b, mine, theirs, self.bounds.code, floors, 0, NO_ROWS, scores)
             found = scores >= 0
             some = a[found], b[found], scores[found]
             parts.append(some if k is None else best_first(*some, k))
@@ -211,8 +210,9 @@ class ExactIndex:
         return concatenated(parts)
 
     @property
-    def _lists(self) -> tuple[NDArray[Any], ...]:
-        return self._table, self._heads, self._nexts, self._entry_sets, self._entry_places, self._used
+    def _lists(self) -> growing.GrowingLists:
+        entries = self._nexts, self._entry_sets, self._entry_places
+        return growing.GrowingLists(self._table, self._heads, *entries, self._used)
 
     def _lengths(self, sets: Sets) -> Lengths:
         """Return the prefix lengths of these sets; that of an empty set is 0."""

@@ -158,8 +158,8 @@ class Join:
     def _compare(self, task: Pass, left: Ints, right: Ints, most: Numbers) -> tuple[Pass, ScoredPairs]:
         """Verify these pairs, and keep those that reach the threshold; most: what they share at most, if known."""
         scores = np.empty(len(left))
-        sides, rules = (*task.probes.arrays, *task.indexed.arrays), (*self.bounds.code, *self._floors(task))
-        overlap.verify_overlap(left, right, *sides, *rules, self.best, most, scores)
+        sides = ((side.sets.values, side.sets.offsets, side.rows) for side in (task.probes, task.indexed))
+        overlap.verify_overlap(left, right, *sides, self.bounds.code, self._floors(task), self.best, most, scores)
         found = scores >= 0
         if self.most is not None:
             with self._lock:
@@ -208,10 +208,11 @@ class Join:
         class_starts = np.searchsorted(of_kind, np.arange(len(kinds) + 1))
         classes = of_kind.astype(np.int32)
         lists = Postings(written, task.lengths.index[start:stop], classes, kinds)
-        maps = task.indexed.maps[start:stop]
         itself = task.itself - start
         probe_floors, floors = self._floors(task)
-        floors = floors[start:stop]
+        entries = lists.starts, lists.sets, lists.rests, lists.classes
+        maps = task.indexed.maps[start:stop]
+        index = probing.PrefixIndex(*entries, classes, kinds, class_starts, maps, floors[start:stop])
         auto = self.index == "auto"
         local = threading.local()
 
@@ -228,23 +229,20 @@ class Join:
                 most = ROOM + stop - start  # the candidates of one more probe must fit
                 local.left, local.right, local.most = (np.empty(most, np.int32) for _ in range(3))
             text = strings_of(first, last)
-            numbers = lists.look_up(text.symbols)
             part = slice(first, last)
-            here = (text.positions, text.offsets, task.probes.sizes[part], low[part], high[part], itself[part])
-            there = (lists.starts, lists.sets, lists.rests, lists.classes, classes, kinds)
+            met = low[part], high[part], itself[part], task.probes.maps[part], probe_floors[part]
+            strings = lists.look_up(text.symbols), text.positions, text.offsets
+            probes = probing.Probes(*strings, task.probes.sizes[part], *met)
             facts = Facts()
             out: list[T] = []
             x = 0
             while x < last - first and facts.bitmap < PORTION and not self.overflow:
                 tally = np.zeros(4, np.int64)
-                room = (local.seen, local.left, local.right)
+                pairs = probing.JoinRoom(local.seen, local.left, local.right, local.most, tally)
                 if auto:
-                    limits = (self.times, task.probes.maps[part], maps, probe_floors[part], floors)
-                    rules = (class_starts, *self.bounds.code, *limits)
-                    x = probing.probe(x, numbers, *here, *there, *rules, *room, local.most, tally)
+                    x = probing.probe(x, probes, index, self.bounds.code, self.times, pairs)
                 else:
-                    code = self.bounds.code
-                    x = probing.meet(FILTERS[self.index], x, numbers, *here, *there, *code, *room, tally)
+                    x = probing.meet(FILTERS[self.index], x, probes, index, self.bounds.code, pairs)
                 count, entries, position, bitmap = tally.tolist()
                 facts.add(entries, position, bitmap)
                 if count:

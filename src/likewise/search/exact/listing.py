@@ -23,7 +23,7 @@ from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.copies import Groups
 from likewise.errors import OutputError
 from likewise.io.disk import disk_errors, write_array
-from likewise.kernels.best import offer
+from likewise.kernels.pairs import offer
 from likewise.search.expand import row_pairs
 from likewise.search.scored import ScoredPairs, Scores, best_first, concatenated, no_pairs, packed, pair_order, unpacked
 

@@ -21,8 +21,7 @@ from likewise.io.ids import names, unique_ids
 from likewise.io.objects import kind_of, table_of
 from likewise.io.read.find import Files, InputFile, find
 from likewise.io.read.integrity import check_batch, check_footer, check_text
-from likewise.io.read.npy import mapped_array
-from likewise.io.read.open import input_errors, read_all
+from likewise.io.read.open import input_errors, mapped_array, read_all
 from likewise.io.tables import check_once
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 

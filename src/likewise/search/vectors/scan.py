@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
-from likewise.kernels.vector_scan import bound_by, choose, choose_both, list_within, settle
+from likewise.kernels.vector_scan import BestColumns, bound_by, choose, choose_both, list_within, settle
 from likewise.search.scored import ScoredPairs, best_first, concatenated, no_pairs
 from likewise.search.vectors.operands import HIGH, WIDE, Block, Operands
 from likewise.search.vectors.plan import PRODUCT, SCORE
@@ -172,33 +172,35 @@ class Best:
         """Return the bytes that one row takes, with those of its results."""
         return (2 * k + EXTRA) * (4 + np.dtype(kind).itemsize) + 16 + 48 * k
 
-    def parts(self, cut: slice = slice(None)) -> tuple[NDArray[Any], ...]:
-        """Return the arrays of some of the rows, as kernels take them."""
-        return self.counts[cut], self.bounds[cut], self.crowded[cut], self.lows[cut], self.columns[cut]
+    def arrays(self, cut: slice = slice(None), heads: Heads | None = None) -> BestColumns:
+        """Return the arrays of some of the rows, as kernels take them; by what heads promise, scores are certain."""
+        one, held = self.operands, (self.counts[cut], self.bounds[cut], self.crowded[cut])
+        slack, doubt = (one.slack, one.doubt) if heads is None else (heads.nothing, heads.nothing)
+        certain = one.certain or heads is not None
+        return BestColumns(self.k, certain, slack, doubt, *held, self.lows[cut], self.columns[cut])
 
     def enter(self, at: Ints, columns: Ints) -> None:
         """Compare the rows at some places with some columns; enter those that may be among the k best."""
         one = self.operands
         likeness = one.likeness(one.table[self.rows[at]], columns)
-        self._choose(likeness, one.table[:0], at, columns, (one.certain, one.slack, one.doubt))
+        self._choose(likeness, one.table[:0], at, columns, self.arrays())
 
     def enter_promised(self, heads: Heads, at: Ints, columns: Ints) -> None:
         """Enter columns by what their heads promise, and no more than are asked for."""
         promise = heads.promise(self.rows[at], columns)
-        self._choose(promise, self.operands.table[:0], at, columns, (True, heads.nothing, heads.nothing))
+        self._choose(promise, self.operands.table[:0], at, columns, self.arrays(heads=heads))
 
     def enter_promising(self, heads: Heads, at: Ints, columns: Ints) -> None:
         """Enter columns by the likeness of those whose heads promise enough."""
-        one = self.operands
-        self._choose(heads.promise(self.rows[at], columns), one.table, at, columns, (False, one.slack, one.doubt))
+        promise = heads.promise(self.rows[at], columns)
+        self._choose(promise, self.operands.table, at, columns, self.arrays()._replace(certain=False))
 
-    def _choose(self, likeness: Block, every: NDArray[Any], at: Ints, columns: Ints, doubts: tuple[Any, ...]) -> None:
-        choose(likeness, every, self.operands.terms[columns], columns, self.rows, at, self.k, *doubts, *self.parts())
+    def _choose(self, likeness: Block, every: NDArray[Any], at: Ints, columns: Ints, best: BestColumns) -> None:
+        choose(likeness, every, self.operands.terms[columns], columns, self.rows, at, best)
 
     def settle(self, cut: slice) -> None:
         """Drop what is not among the k best of some rows, all columns having been entered."""
-        one = self.operands
-        settle(self.rows[cut], self.k, one.certain, one.slack, one.doubt, *self.parts(cut))
+        settle(self.rows[cut], self.arrays(cut))
 
     def settled(self, cut: slice) -> ScoredPairs:
         """Return the k nearest of each of some rows that are not crowded, with their distances."""
@@ -321,17 +323,14 @@ def _both_ways(best: Best, threads: int, tick: Tick) -> None:
     locks = [threading.Lock() for _ in starts]
     tasks = [(row, row + gap) for gap in range(len(starts)) for row in range(len(starts) - gap)]
     step = _evenly(tick, n, len(tasks))
-    state = best.parts()
+    state = best.arrays()
 
     def work(task: tuple[int, int]) -> None:
         row, column = task
         mine = operands.table[starts[row] : starts[row] + side]
         likeness = operands.likeness(mine, slice(starts[column], min(starts[column] + side, n)))
         with locks[row], locks[column] if row != column else nullcontext():
-            choose_both(
-                likeness, operands.terms, starts[column], starts[row], best.k, operands.certain, operands.slack,
-                operands.doubt, *state,
-            )  # fmt: skip
+            choose_both(likeness, operands.terms, starts[column], starts[row], state)
 
     for _ in in_order(work, tasks, threads):
         step()

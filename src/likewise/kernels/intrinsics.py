@@ -1,6 +1,7 @@
-"""Arrays at given addresses: how a kernel reads many values of a memory map in one call.
+"""What Numba has no functions for: arrays at given addresses, and instructions that count bits.
 
-The caller keeps the memory alive, and has checked that as many numbers are there.
+By its address a kernel reads many values of a memory map in one call. The caller keeps the memory alive, and has
+checked that as many numbers are there.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import ctypes
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 from numba.np.numpy_support import carray
 
 from likewise.kernels import config, inner
@@ -68,3 +70,58 @@ words64: Any = _interpreted(ctypes.c_uint64) if config.DISABLE_JIT else inner(_w
 octets: Any = _interpreted(ctypes.c_uint8) if config.DISABLE_JIT else inner(_octets)
 floats32: Any = _interpreted(ctypes.c_float) if config.DISABLE_JIT else inner(_floats32)
 floats64: Any = _interpreted(ctypes.c_double) if config.DISABLE_JIT else inner(_floats64)
+
+
+def ones(x):
+    """Return the number of bits set in a 64-bit word."""
+    return int(x).bit_count()
+
+
+@intrinsic
+def _instruction(context, word):
+    def code(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), code
+
+
+_count: Any = _instruction
+
+
+@overload(ones, inline="always")
+def _ones(x):
+    def count(x):
+        return _count(x)
+
+    return count
+
+
+def _trailing_zeros(context, x):
+    """Emit LLVM's instruction for it: Numba has no function of that name."""
+
+    def emit(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), emit
+
+
+def _trailing_zeros_interpreted(x):
+    return np.uint64((int(x) & -int(x)).bit_length() - 1)
+
+
+trailing_zeros: Any = _trailing_zeros_interpreted if config.DISABLE_JIT else intrinsic(_trailing_zeros)
+"""trailing_zeros(x): the number of zero bits below the lowest one bit of x, which is not 0."""
+
+
+@inner
+def chunk_of(chunks, number):
+    """Return which chunk of a stored index holds a set or row, by the first numbers of the chunks, in column 0."""
+    low = 0
+    high = chunks.shape[0]
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if chunks[middle, 0] <= number:
+            low = middle
+        else:
+            high = middle
+    return low
