@@ -1,7 +1,6 @@
-"""People who live together are told apart from matches."""
+"""People who live together are not learned from as if they were matches, and are none."""
 
 import numpy as np
-import pytest
 from made_people import person, spoilt
 
 from likewise.apps.link import link
@@ -15,22 +14,6 @@ def field(name, kind, agree, seed=1):
     level = np.array([-1 if one is None else EQUAL if one else 0 for one in agree], np.int8)
     nothing = np.full(len(agree), np.nan, np.float32)
     return FieldAgreement(name, kind, np.where(level < 0, np.nan, level / EQUAL).astype(np.float32), level, nothing)
-
-
-def drawn(same, household, n=1000, errors=0.05, seed=2):
-    """Pairs of the same people with errors, of people who live together, and of strangers; own fields come first."""
-    random = np.random.default_rng(seed)
-    kinds = {"given": "name", "surname": "name", "born": "date", "address": "address", "phone": "phone"}
-    law = {
-        "same": dict.fromkeys(kinds, 1 - errors),
-        "household": {"given": 0.02, "surname": 0.95, "born": 0.01, "address": 0.95, "phone": 0.6},
-        "other": {"given": 0.1, "surname": 0.05, "born": 0.01, "address": 0.01, "phone": 0.01},
-    }
-    what = np.array(["same"] * same + ["household"] * household + ["other"] * n)
-    fields = [
-        field(name, kind, [random.random() < law[one][name] for one in what.tolist()]) for name, kind in kinds.items()
-    ]
-    return fields, what
 
 
 def test_pairs_that_differ_in_most_names_and_dates_are_apart():
@@ -57,24 +40,6 @@ def test_a_date_that_is_not_a_persons_own_does_not_count():
     names = field("name", "name", [True] * 30)
     visits = field("visit", "date", [False] * 28 + [True] * 2)
     assert not households([names, visits], np.full(30, 0.9)).apart.any()
-
-
-@pytest.mark.parametrize("errors", [0.05, 0.15])
-def test_errors_in_two_fields_are_not_taken_for_two_people(errors):
-    fields, what = drawn(3000, 0, errors=errors)
-    found = households(fields, np.where(what == "same", 0.9, 0.01))
-    assert found.apart[what == "same"].any()
-    assert not found.strangers(fields, (what == "same").astype(float)).any()
-
-
-def test_those_who_live_together_are_strangers():
-    fields, what = drawn(1000, 600)
-    found = households(fields, np.where(what == "other", 0.01, 0.9))
-    strangers = found.strangers(fields, np.where(what == "other", 0.0, 0.99))
-    apart = found.apart & (what == "household")
-    assert apart.sum() >= 550
-    assert strangers[apart].all()
-    assert not strangers[~found.apart].any()
 
 
 def test_a_family_is_not_one_person():

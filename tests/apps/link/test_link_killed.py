@@ -10,7 +10,7 @@ from likewise.io.workspace import WORK
 
 @pytest.mark.timeout(300)
 def test_killed_and_run_again(tmp_path):
-    source = runs.people(tmp_path / "people.parquet", 4000)
+    source = runs.people(tmp_path / "people.parquet", 2000)
     words = ("link", source, "--no-report", "--out")
     begun = time.monotonic()
     code, _, errors = runs.finish(runs.begin(*words, tmp_path / "whole"))

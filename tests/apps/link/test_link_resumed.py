@@ -62,7 +62,7 @@ def manifest(out):
 def one(tmp_path_factory):
     """A table of people, and the answer of a run that nobody disturbed."""
     folder = tmp_path_factory.mktemp("one")
-    source = runs.people(folder / "people.parquet", 900)
+    source = runs.people(folder / "people.parquet", 300)
     likewise.link(source, out=folder / "whole")
     return source, tables(folder / "whole")
 
@@ -71,9 +71,9 @@ def one(tmp_path_factory):
 def two(tmp_path_factory):
     """Two tables, and their answer."""
     folder = tmp_path_factory.mktemp("two")
-    table = pq.read_table(runs.people(folder / "people.parquet", 900))
+    table = pq.read_table(runs.people(folder / "people.parquet", 300))
     paths = []
-    for name, part in (("a", table.slice(0, 400)), ("b", table.slice(400))):
+    for name, part in (("a", table.slice(0, 140)), ("b", table.slice(140))):
         paths.append(folder / f"{name}.csv")
         part.to_pandas().to_csv(paths[-1], index=False)
     likewise.link(*paths, out=folder / "whole")
@@ -189,7 +189,7 @@ def test_pairs_that_labels_add_are_compared(one, tmp_path):
     training = pa.table(
         {
             "id_a": [*matches["id_a"].to_pylist(), *range(20)],
-            "id_b": [*matches["id_b"].to_pylist(), *range(400, 420)],
+            "id_b": [*matches["id_b"].to_pylist(), *range(200, 220)],
             "match": [True] * len(matches) + [False] * 20,
         }
     )

@@ -27,6 +27,12 @@ def linked(tables):
     return link(a, b, truth=truth)
 
 
+@pytest.fixture(scope="module")
+def validated(tables):
+    a, b, truth = tables
+    return link(a, b, validate="phone", truth=truth)
+
+
 def found(linked):
     return set(zip(linked.matches["id_a"].to_pylist(), linked.matches["id_b"].to_pylist(), strict=True))
 
@@ -291,9 +297,9 @@ def test_all_compared_pairs_are_there(linked):
     assert found(linked) <= set(zip(linked.scored["id_a"].to_pylist(), linked.scored["id_b"].to_pylist(), strict=True))
 
 
-def test_a_column_left_out_tells_how_good_the_scores_are(tables):
-    a, b, truth = tables
-    found = link(a, b, validate="phone", truth=truth)
+def test_a_column_left_out_tells_how_good_the_scores_are(tables, validated):
+    a, b, _ = tables
+    found = validated
     assert "phone" not in found.stats["details"]["fields"]
     assert sum(found.validation["pairs"].to_pylist()) > 0
     assert found.validate("phone").table.equals(found.validation)
@@ -305,10 +311,10 @@ def test_a_column_left_out_tells_how_good_the_scores_are(tables):
         link(a, b, validate="colour")
 
 
-def test_the_threshold_from_validation(tables):
-    """Linked once, with the same scores; only the threshold differs."""
+def test_the_threshold_from_validation(tables, validated):
+    """The scores are the same; only the threshold differs."""
     a, b, _ = tables
-    plain, chosen = link(a, b, validate="phone"), link(a, b, validate="phone", true=0.9)
+    plain, chosen = validated, link(a, b, validate="phone", true=0.9)
     assert chosen.scored.equals(plain.scored)
     assert chosen.validation.equals(plain.validation)
     expected = plain.validate("phone").threshold(0.9)
@@ -319,18 +325,17 @@ def test_the_threshold_from_validation(tables):
         link(*constant, validate="side")
 
 
-def test_validation_is_saved_with_the_rest(tmp_path, tables, monkeypatch):
+def test_validation_is_saved_with_the_rest(tmp_path, linked, validated, monkeypatch):
     from likewise.apps.link import result
 
-    a, b, _ = tables
-    found = link(a, b, validate="phone")
+    found = validated
     names = ["matches.parquet", "run.json", "validation.parquet", "weights.parquet"]
     plots = ["validation.png", "weights.png"]
     assert sorted(path.name for path in found.save(tmp_path / "out").iterdir()) == sorted([*names, *plots])
     about = json.loads((tmp_path / "out" / "run.json").read_text())["details"]["validation"]
     assert about["column"] == "phone"
     assert about["mean_of_true_matches"] < about["mean_of_random_pairs"]
-    link(a, b).save(tmp_path / "out")
+    linked.save(tmp_path / "out")
     left = ["matches.parquet", "run.json", "weights.parquet", "weights.png"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == left
     monkeypatch.setattr(result, "installed", lambda extra: False)

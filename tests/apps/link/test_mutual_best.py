@@ -68,19 +68,6 @@ def test_the_number_of_records_with_a_match_is_estimated(share, others):
     assert abs(estimate.matches - matched) < 3 * max(error, 1)
 
 
-def test_tables_with_duplicates_are_left_out():
-    chance = np.random.default_rng(4)
-    a, half = points(300, chance), points(150, chance)
-    b = np.concatenate([half, half + 1e-3])
-    pairs = []
-    for start, table in ((0, a), (300, b)):
-        i, j = np.triu_indices(len(table), 1)
-        pairs.append((i + start, j + start, -np.linalg.norm(table[i] - table[j], axis=1)))
-    left, right, scores = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    kept = ChancePartners(left, right, 300, 600).clean(scores)
-    assert np.array_equal(kept, left < 300)
-
-
 def test_a_value_that_occurs_once_is_rarer_than_one_in_n_if_nearly_all_do():
     counts = np.array([1] * 996 + [2, 2])
     frequency = expected(counts)
@@ -122,7 +109,7 @@ def test_a_title_that_a_description_drowns_is_emphasised():
     def words(count):
         return [pool[i] for i in chance.integers(0, len(pool), count)]
 
-    titles = [words(4) for _ in range(500)]
+    titles = [words(4) for _ in range(250)]
     a = {"title": [" ".join(one) for one in titles]}
     b = {"title": [" ".join([*one[:3], *words(1)]) for one in titles]}
     for table in (a, b):
@@ -133,9 +120,9 @@ def test_a_title_that_a_description_drowns_is_emphasised():
     scorer = ModelScorer(ScoringTask(records, rows))
     found = scorer.first(left, right, RunLog.of(None))
     assert scorer.emphasis.name == "title"
-    assert found.matches.matches == pytest.approx(500, abs=3 * np.sqrt(500 * 0.05))
-    best = MutualBest.of(left, right, found.value, 1000)
-    assert np.mean(left[best.pairs] == right[best.pairs] - 500) > 0.95
+    assert found.matches.matches == pytest.approx(250, abs=3 * np.sqrt(250 * 0.05))
+    best = MutualBest.of(left, right, found.value, 500)
+    assert np.mean(left[best.pairs] == right[best.pairs] - 250) > 0.95
     points = found.points(np.arange(len(left)))
     assert np.allclose(sum(points.values()) + found.model.prior * POINTS, found.value * POINTS)
     again = scorer.others(left[:50], right[:50], found)

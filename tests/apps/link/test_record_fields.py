@@ -73,7 +73,7 @@ def test_guessing(name, values, kind):
 
 def test_values_that_mean_the_same_are_one():
     made = field(["Ann Lee", "ann  lee", "ANN-LEE", None, "", "N/A", "Bo"], "name")
-    assert made.values == ["ann lee", "bo"]
+    assert made.texts.to_pylist() == ["ann lee", "bo"]
     assert made.codes.tolist() == [0, 0, 0, -1, -1, -1, 1]
     assert made.counts.tolist() == [3, 1]
     assert made.present == 4
@@ -81,13 +81,13 @@ def test_values_that_mean_the_same_are_one():
 
 def test_numbers_of_any_type_are_read():
     assert field([1.0, 2.0, None, float("nan")]).codes.tolist() == [0, 1, -1, -1]
-    assert field([1, 1, 2]).values == ["1", "2"]
+    assert field([1, 1, 2]).texts.to_pylist() == ["1", "2"]
     assert field([True, False, True]).codes.tolist() == [0, 1, 0]
 
 
 def test_all_missing():
     made = field([None, "", "nan"], "text")
-    assert made.values == []
+    assert made.texts.to_pylist() == []
     assert made.codes.tolist() == [-1, -1, -1]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from likewise import link
+from likewise import Links, link
 from likewise.apps.link.comparison import EQUAL, LEVELS, FieldAgreement
 from likewise.apps.link.model import NOTHING, MatchModel, chance, doubts
 from likewise.apps.link.scoring import POINTS
@@ -45,10 +45,15 @@ def sets_of_volumes(works: int, again: int, volumes: int, seed: int) -> tuple[pa
     return table, pa.table({"id_a": [a for a, _ in truth], "id_b": [b for _, b in truth]})
 
 
-@pytest.mark.parametrize("volumes", [0, 90])
-def test_volumes_of_a_set_are_no_matches(volumes: int) -> None:
-    table, truth = sets_of_volumes(1500, 60, volumes, 3)
-    found = link(table, id="id", truth=truth)
+@pytest.fixture(scope="module", params=[0, 90])
+def linked_volumes(request: pytest.FixtureRequest) -> tuple[int, Links]:
+    """The number of further volumes, and the works with these, linked."""
+    table, truth = sets_of_volumes(1500, 60, request.param, 3)
+    return request.param, link(table, id="id", truth=truth)
+
+
+def test_volumes_of_a_set_are_no_matches(linked_volumes: tuple[int, Links]) -> None:
+    volumes, found = linked_volumes
     assert found.stats["details"]["truth"]["f1"] == 1.0
     assert found.stats["method"]["taken"] == "fellegi-sunter, random pairs"
     related = found.stats["details"].get("related", {"contents": 0.0})["contents"]
@@ -114,9 +119,8 @@ def test_people_of_a_household_are_no_matches() -> None:
     assert "given_name, birth_date" in found["related"]
 
 
-def test_the_points_of_a_pair_add_up_where_related_pairs_count() -> None:
-    table, truth = sets_of_volumes(1500, 60, 90, 3)
-    found = link(table, id="id", truth=truth)
+def test_the_points_of_a_pair_add_up_where_related_pairs_count(linked_volumes: tuple[int, Links]) -> None:
+    _, found = linked_volumes
     prior = found.stats["details"]["prior"]
     for row in found.matches.to_pylist()[:20]:
         points = sum(value for name, value in row.items() if name not in ("id_a", "id_b", "score"))

@@ -37,17 +37,22 @@ def matches(found):
     return set(zip(found.matches["id_a"].to_pylist(), found.matches["id_b"].to_pylist(), strict=True))
 
 
+@pytest.fixture(scope="module", params=["two tables", "one table"])
+def plain(request):
+    """Tables, and what is found in them without another column."""
+    sides = tables() if request.param == "two tables" else [joined()]
+    return sides, matches(link(*sides, threads=1))
+
+
 @pytest.mark.parametrize("added", ADDED)
-@pytest.mark.parametrize("two", [True, False])
-def test_a_useless_column_changes_nothing(added, two):
+def test_a_useless_column_changes_nothing(added, plain):
     chance = np.random.default_rng(5)
-    sides = tables() if two else [joined()]
-    plain = link(*sides, threads=1)
+    sides, expected = plain
     more = [{**side, "added": ADDED[added](len(next(iter(side.values()))), chance)} for side in sides]
     found = link(*more, threads=1)
     assert "added" not in found.stats["details"]["fields"]
     assert any(note.startswith("added: ") for note in found.stats["notes"])
-    assert matches(found) == matches(plain)
+    assert matches(found) == expected
 
 
 @pytest.mark.parametrize("added", ["hash", "random", "nearly empty"])

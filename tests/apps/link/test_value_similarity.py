@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.fields import make_field
-from likewise.apps.link.points import field_points, letters_of
+from likewise.apps.link.points import field_points, letters_in
 from likewise.kernels import record_words as letters
 
 TEXTS = st.text("abcdé中", max_size=12) | st.text("ab", min_size=60, max_size=70)
@@ -34,7 +34,7 @@ def every_pair(values):
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 @example(["a" * 64, "b" * 64, "a" * 65, "ba" * 32])
 def test_edits_of_texts(values):
-    text, offsets = letters_of(values)
+    text, offsets = letters_in(pa.array(values, pa.string()))
     left, right = every_pair(values)
     distance, lengths = letters.edits(text, offsets, left, right, letters.TEXT)
     for i, j, found, both in zip(left, right, distance, lengths, strict=True):
@@ -47,7 +47,7 @@ def test_edits_of_texts(values):
 @example(["6505550100", "5550100", "5550101", "550100"])
 def test_edits_of_digits(values):
     """Where two are equally long, digits stand in their places; a phone without its area code is one edit away."""
-    text, offsets = letters_of(values)
+    text, offsets = letters_in(pa.array(values, pa.string()))
     left, right = every_pair(values)
     dates, _ = letters.edits(text, offsets, left, right, letters.DATE)
     phones, _ = letters.edits(text, offsets, left, right, letters.PHONE)
@@ -62,7 +62,7 @@ def test_edits_of_digits(values):
 
 def test_all_letters_are_put_back():
     """What is left of one pair must not be found in the next."""
-    text, offsets = letters_of(["abc", "xyz", "cab"])
+    text, offsets = letters_in(pa.array(["abc", "xyz", "cab"]))
     distance, _ = letters.edits(text, offsets, np.array([0, 1, 1]), np.array([2, 0, 2]), letters.TEXT)
     assert distance.tolist() == [2, 6, 6]
 
@@ -79,7 +79,7 @@ def test_all_letters_are_put_back():
 def test_points_of_the_chapter(kind, values):
     """The same as `field_points` gives, one pair at a time, synonyms included."""
     made = make_field("x", pa.chunked_array([pa.array(values)]), kind)
-    left, right = every_pair(made.values)
+    left, right = every_pair(made.texts.to_pylist())
     for i, j, found in zip(left, right, similarity_of(made)(left, right), strict=True):
         x, y = values[i], values[j]
         assert found == pytest.approx(field_points(x, y, kind) / 100), (x, y)
@@ -107,7 +107,7 @@ def test_cosines_of_terms(words, data):
         pieces = [f"_{word}_"[at : at + 3] for word in value.split() for at in range(len(word))]
         return Counter([("word", word) for word in value.split()] + [("piece", piece) for piece in pieces])
 
-    bags = {value: bag(value) for value in made.values}
+    bags = {value: bag(value) for value in made.texts.to_pylist()}
     records = [bags[value] for value in values]
     frequency = Counter(term for one in records for term in one)
     weights = {}
@@ -115,8 +115,8 @@ def test_cosines_of_terms(words, data):
         raw = {term: (1 + log(n)) * log1p(len(values) / frequency[term]) for term, n in terms.items()}
         length = sqrt(sum(weight**2 for weight in raw.values()))
         weights[value] = {term: weight / length for term, weight in raw.items()}
-    left, right = every_pair(made.values)
+    left, right = every_pair(made.texts.to_pylist())
     for i, j, found in zip(left, right, similarity_of(made)(left, right), strict=True):
-        x, y = weights[made.values[i]], weights[made.values[j]]
+        x, y = weights[made.texts.to_pylist()[i]], weights[made.texts.to_pylist()[j]]
         expected = sum(x[term] * y[term] for term in x.keys() & y.keys())
         assert found == pytest.approx(min(1.0, expected), abs=1e-5)

@@ -40,9 +40,6 @@ ELSEWHERE = 0.5
 """Part of the weight of a value found in another field that counts: if two fields are swapped, both find theirs in the
 other, which is one event."""
 
-MOST_ELSEWHERE = 0.2
-"""The values of a field that matches have in another field, at most: columns hold what they are named after."""
-
 DOUBT = 0.5
 """The similarity taken for a value found in another field."""
 
@@ -150,16 +147,6 @@ def _logs(matches: Floats, chances: Floats) -> Floats:
     return logs
 
 
-def _limited(seen: Floats) -> Floats:
-    """Return the frequencies of levels among matches, of which at most MOST_ELSEWHERE are found in another field."""
-    found: Floats = seen / seen.sum()
-    away = float(found[STEPS + 2 :].sum())
-    if away > MOST_ELSEWHERE:
-        found[STEPS + 2 :] *= MOST_ELSEWHERE / away
-        found[: STEPS + 2] *= (1 - MOST_ELSEWHERE) / (1 - away)
-    return found
-
-
 def _still_related(relatives: dict[tuple[str, ...], Floats], matches: float) -> dict[tuple[str, ...], float]:
     """Return the log-odds of pairs that are related, against matches, by the fields that tell, where there are any."""
     counts = {names: float(found.sum()) for names, found in relatives.items()}
@@ -211,7 +198,7 @@ def learn_anchored(
                 known = one.level >= 0
                 seen = np.bincount(one.level[known], expected[known], LEVELS) + TRUSTED * usual
                 kept = USUAL * min(1.0, LEARNT / max(1.0, part * pairs))
-                usual = kept * usual + (1 - kept) * _limited(seen)
+                usual = kept * usual + (1 - kept) * seen / seen.sum()
             weights[one.name] = _logs(usual, chances)
             typical[one.name] = -float(np.log(chances[EQUAL]))
         model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares, related)
@@ -235,9 +222,6 @@ OWN = 0.7
 """A name or date is personal if this part of the pairs that agree in the others agree in it, too. The date of the last
 visit is not."""
 
-TOGETHER = 5.0
-"""Errors cluster: two in one record are this many times as frequent as if they were independent."""
-
 MOST = 4
 """Personal fields, at most, of which all combinations are considered: eleven of them."""
 
@@ -246,7 +230,11 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Households:
-    """The personal names and dates (`own`), and the pairs in which most of these differ clearly (`apart`)."""
+    """The personal names and dates (`own`), and the pairs in which most of these differ clearly (`apart`).
+
+    People who live together share surname, address and phone, but not given name and date of birth. To EM such pairs
+    look like a class of matches, often larger than the true one, so they are not learned from.
+    """
 
     own: list[FieldAgreement]
     apart: Mask
@@ -256,32 +244,6 @@ class Households:
         names = [one.name for one in self.own]
         sizes = range(2, len(names) + 1) if len(names) <= MOST else ()
         return [some for size in sizes for some in combinations(names, size)]
-
-    def strangers(self, compared: list[FieldAgreement], matches: Floats) -> Mask:
-        """Return which of the pairs in `apart` are of two people, given the probability that each pair is a match.
-
-        The matches with an error in one personal field give the expected number with errors in two. If more pairs that
-        look like matches are in `apart`, the excess are people of one household. Their shared fields are then evidence
-        for a match only as far as matches agree in them more often than households do.
-        """
-        flat = [_flat(one) for one in self.own]
-        known = np.logical_and.reduce([one.level >= 0 for one in self.own])
-        differ = np.sum(flat, axis=0)
-        sure = matches * ~self.apart
-        clean = float(sure[known & (differ == 0)].sum())
-        single = [float(sure[known & (differ == 1) & one].sum()) for one in flat]
-        expected = TOGETHER * sum(x * y for x, y in combinations(single, 2)) / max(1.0, clean)
-        seen = float(matches[known & self.apart].sum())
-        if seen <= expected + 2 * np.sqrt(expected) + 1:
-            return np.zeros(len(matches), bool)
-        odds = np.full(int(self.apart.sum()), np.log((expected + 0.5) / (seen - expected)))
-        names = {one.name for one in self.own} | {ALL_TEXT}
-        for one in compared:
-            if one.name not in names:
-                odds += _log_ratio(one, sure, matches * self.apart)[one.level[self.apart]]
-        strangers = self.apart.copy()
-        strangers[self.apart] = odds < 0
-        return strangers
 
 
 def households(compared: list[FieldAgreement], start: Floats) -> Households:
@@ -309,13 +271,3 @@ def _flat(one: FieldAgreement) -> Mask:
 def _agreeing(one: FieldAgreement, among: Mask) -> float:
     known = among & (one.level >= 0)
     return float((one.level[known] >= FLAT).mean()) if known.any() else 0.0
-
-
-def _log_ratio(one: FieldAgreement, matches: Floats, others: Floats) -> Floats:
-    """Return for each level the log-ratio of its frequencies among matches and among others; 0 for a missing value."""
-    known = one.level >= 0
-    level = one.level[known]
-    base = np.bincount(level, minlength=LEVELS) / max(1, len(level))
-    same, other = (np.bincount(level, some[known], LEVELS) + base for some in (matches, others))
-    ratio = np.log(np.maximum(same, 1e-12) / same.sum() * other.sum() / np.maximum(other, 1e-12))
-    return np.append(ratio, 0.0)

@@ -294,18 +294,15 @@ def _best(
     expected: float | None,
 ) -> tuple[Ints, float | None]:
     """Return the pairs in first place with which the expected F1 is maximal, and that F1 if it is no guess."""
-    chosen = ranked.chosen
+    chosen, missed = ranked.chosen, 0.0
     probable = ranked.matches(expected if all(single) else None)
-    if expected is None:
-        cut, f1 = best_cut(probable, ranked.first)
-        return chosen[(ranked.first >= cut) & (scores[chosen] >= lowest)], None
-    rivals, _ = second_best(left, right, scores, chosen, records, single)
-    missed = float(probable[scores[chosen] - rivals <= CLOSE].sum())
+    if expected is not None:
+        rivals, _ = second_best(left, right, scores, chosen, records, single)
+        missed = float(probable[scores[chosen] - rivals <= CLOSE].sum())
+        lowest *= 2 if expected >= MOSTLY * len(chosen) else 1
     cut, f1 = best_cut(probable, ranked.first, missed)
-    if expected >= MOSTLY * len(chosen):
-        lowest *= 2
-    taken = chosen[(ranked.first >= cut) & (scores[chosen] >= lowest)]
-    return taken, f1 if missed <= AMBIGUOUS * float(probable.sum()) else None
+    stated = expected is not None and missed <= AMBIGUOUS * float(probable.sum())
+    return chosen[(ranked.first >= cut) & (scores[chosen] >= lowest)], f1 if stated else None
 
 
 def ranked_pairs(

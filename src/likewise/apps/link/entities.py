@@ -299,6 +299,10 @@ class FurtherCopies:
         fields = [replace(one, codes=one.codes[self.kept]) for one in records.fields]
         return replace(records, fields=fields, count=len(self.kept), border=self.border)
 
+    def pairs(self, candidates: RecordPairs, scored: ScoredRecords) -> tuple[Ints, Ints, Floats]:
+        """Return the candidates as pairs of all records, with their scores in points."""
+        return self.kept[candidates.left], self.kept[candidates.right], scored.value * scored.unit
+
     def mapped(self, labels: LabelledPairs) -> LabelledPairs:
         """Return labelled pairs with the first copy in place of a further one, numbered among the kept records."""
         if not len(self.rest):

@@ -80,11 +80,6 @@ class Field:
     words: float
 
     @property
-    def values(self) -> list[str]:
-        """The distinct values as a list, which takes several times the memory of `texts`."""
-        return list(self.texts.to_pylist())
-
-    @property
     def grams(self) -> HashedTerms:
         """The hashed words and character trigrams of the values, eight bytes per letter; they are not kept."""
         return hashed(self.folded, True)

@@ -15,7 +15,6 @@ from likewise.apps.link.blocking import RecordPairs, block, completeness, estima
 from likewise.apps.link.checkpoints import LinkCheckpoints, checkpoints
 from likewise.apps.link.decision import NOTHING_KNOWN, Decision, KnownPairs, MatchRules
 from likewise.apps.link.entities import FurtherCopies, chosen_pairs, pairs_within
-from likewise.apps.link.fields import Floats
 from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, labelled_pairs, merged, quality
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.points import check_weights
@@ -26,7 +25,6 @@ from likewise.apps.link.result import (
     clusters_table,
     count_scores,
     matches_table,
-    near_threshold,
     validated,
     weights_table,
 )
@@ -142,7 +140,7 @@ def link(
         known, lesson = _label(request, tables, rules, scored, log)
         final = scored if lesson is None else lesson.scored
         validation = _validate(request, tables, candidates, final, log)
-        decision, groups = _decide(request, rules, final, known, lesson, validation, log)
+        decision, groups = _decide(request, tables, rules, final, known, lesson, validation, log)
         linked = _result(request, tables, rules, final, known, validation, decision, groups, log)
         if request.out is not None:
             linked.write(request.out, kept.space)
@@ -166,11 +164,6 @@ class _Tables:
     truth: LabelledPairs | None
     labels: LabelledPairs | None
     file: LabelFile | None
-
-    def pairs(self, candidates: RecordPairs, scored: ScoredRecords) -> tuple[Ints, Ints, Floats]:
-        """Return the candidates as pairs of all records, with their scores in points."""
-        kept = self.copies.kept
-        return kept[candidates.left], kept[candidates.right], scored.value * scored.unit
 
 
 def _read(request: LinkRequest, log: RunLog) -> _Tables:
@@ -283,7 +276,7 @@ def _validate(
     if request.validate is None:
         return None
     with log.stage("validate"):
-        pairs = tables.pairs(candidates, scored)
+        pairs = tables.copies.pairs(candidates, scored)
         validation = validated(tables.records, pairs, request.validate, BINS, request.seed, tables.windows)
     log.details["validation"] = {
         "column": request.validate,
@@ -298,6 +291,7 @@ def _validate(
 
 def _decide(
     request: LinkRequest,
+    tables: _Tables,
     rules: MatchRules,
     scored: ScoredRecords,
     known: KnownPairs,
@@ -316,7 +310,7 @@ def _decide(
             decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
     scored.describe(log)
     log.details |= {"rule": decision.rule, "threshold": round(float(decision.threshold * scored.unit), 4)}
-    if decision.expected_f1 is not None and scored.matches is not None and rules.records.is_complete:
+    if decision.expected_f1 is not None and scored.matches is not None and tables.records.is_complete:
         log.details["expected_f1"] = round(decision.expected_f1, 4)
         log.details["expected_f1_range"] = scored.matches.f1_range(decision.expected_f1)
     return decision, groups
@@ -348,26 +342,17 @@ def _result(
     if labels is not None:
         sizes = np.bincount(labels)
         log.counts |= {"clusters": int((sizes > 1).sum()), "clustered": int(sizes[sizes > 1].sum())}
-    pairs = tables.pairs(candidates, scored)
-    count_scores(log, pairs[2], matched.scores * scored.unit)
+    trace = LinkageTrace(records, copies, rules, scored.slim, decision, groups, matched.pairs, known, tables.windows)
+    count_scores(log, trace.pairs[2], matched.scores * scored.unit)
     captured = estimated_blocking_recall(records.fields, matched.pairs, request.seed)
     if captured is not None:
         log.details["completeness"] = captured
     if tables.truth is not None:
         part = completeness(candidates, copies.mapped(tables.truth).matches, rules.records.count)
         log.details["truth"] = quality(matched.pairs, tables.truth, records.count, part)
-    return Links(
-        matches,
-        clusters,
-        validation,
-        run_json("link", request.parameters(tables.weights), [records], log),
-        records,
-        pairs,
-        near_threshold(*pairs[:2], scored, decision),
-        tables.windows,
-        weights_table(scored, decision.chosen, request.seed),
-        LinkageTrace(records, copies, rules, scored.slim, decision, groups, matched.pairs, known, tables.windows),
-    )
+    weights = weights_table(scored, decision.chosen, request.seed)
+    stats = run_json("link", request.parameters(tables.weights), [records], log)
+    return Links(matches, clusters, validation, weights, stats, trace)
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

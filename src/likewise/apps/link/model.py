@@ -270,8 +270,7 @@ def weights_of(model: MatchModel, compared: list[FieldAgreement]) -> dict[str, t
     """Return the weights of disagreement and of agreement of each field, in points: 10 · log10 of the odds."""
     found = {}
     for one in compared:
-        share = model.shares.get(one.name, DAMPING_ALL if one.name == ALL_TEXT else DAMPING)
-        logs = model.weights[one.name][: STEPS + 1] * share * 10 / np.log(10)
+        logs = model.weights[one.name][: STEPS + 1] * model.share(one.name) * 10 / np.log(10)
         found[one.name] = (round(float(logs[0]), 1), round(float(logs[-1 if one.name != ALL_TEXT else -2]), 1))
     return found
 

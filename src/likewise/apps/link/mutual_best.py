@@ -39,9 +39,6 @@ SPLITS = 4
 FEW = 20
 """Best partners that the rates of a table need."""
 
-ALIKE = 0.1
-"""Rates of two tables that differ by no more are taken together."""
-
 TIE = 1e-6
 """Scores are raised by a random amount below this: of equal scores, one is the best."""
 
@@ -97,49 +94,25 @@ class ChancePartners:
     records: int
     seed: int = 1
 
-    def rates(self, scores: Floats) -> Floats:
-        """Return the fraction of best partners that are not mutual by chance, in ranges of rank, strongest first."""
-        found = self._rates(scores, np.ones(len(self.left), bool))
-        return TYPICAL if found is None else found
-
-    def clean(self, scores: Floats) -> Flags:
-        """Return which pairs are of tables without duplicates: in a table that has them, partners are mutual oftener.
-
-        It is one of the tables, if either is, as nothing tells then whether both have duplicates.
-        """
-        sides = [self.left < self.border, self.left >= self.border]
-        rates = [self._rates(scores, inside) for inside in sides]
-        means = [-1.0 if found is None else float(found.mean()) for found in rates]
-        if abs(means[0] - means[1]) <= ALIKE:
-            return np.ones(len(self.left), bool)
-        return sides[int(np.argmax(means))]
-
-    def part(self, chosen: Flags) -> ChancePartners:
-        """Return some of the pairs."""
-        return replace(self, left=self.left[chosen], right=self.right[chosen])
-
     @property
     def count(self) -> int:
         """The number of records that have a neighbour."""
         return len(np.unique(np.concatenate([self.left, self.right])))
 
-    def _rates(self, scores: Floats, inside: Flags) -> Floats | None:
-        places = np.flatnonzero(inside)
+    def rates(self, scores: Floats) -> Floats:
+        """Return the fraction of best partners that are not mutual by chance, in ranges of rank, strongest first."""
         smaller = min(self.border, self.records - self.border) / self.records
         missed, count = np.zeros(PARTS), np.zeros(PARTS)
         for turn in range(SPLITS):
             part = np.random.default_rng([self.seed, turn]).random(self.records) < smaller
-            left, right = self.left[places], self.right[places]
-            across = np.flatnonzero(part[left] != part[right])
-            left, right = left[across], right[across]
+            across = np.flatnonzero(part[self.left] != part[self.right])
+            left, right = self.left[across], self.right[across]
             side, other = np.where(part[left], left, right), np.where(part[left], right, left)
-            found = MutualBest.of(side, other, scores[places][across], self.records)
-            rank = np.arange(len(found.pairs)) * PARTS // max(1, len(found.pairs))
-            missed += np.bincount(rank, ~found.mutual, PARTS)
+            best = MutualBest.of(side, other, scores[across], self.records)
+            rank = np.arange(len(best.pairs)) * PARTS // max(1, len(best.pairs))
+            missed += np.bincount(rank, ~best.mutual, PARTS)
             count += np.bincount(rank, minlength=PARTS)
-        if count.sum() < SPLITS * FEW:
-            return None
-        return rising(missed / np.maximum(1, count), np.ones(PARTS))
+        return TYPICAL if count.sum() < SPLITS * FEW else rising(missed / np.maximum(1, count), np.ones(PARTS))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from likewise.apps.link.comparison import ALL_TEXT, EQUAL, PARTS, STEPS, FieldAg
 from likewise.apps.link.decision import Decision, KnownPairs, MatchRules
 from likewise.apps.link.entities import CLIP, FurtherCopies
 from likewise.apps.link.equal_keys import LIMIT
-from likewise.apps.link.fields import Field
+from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import ModelScorer, ScoredRecords
 from likewise.apps.link.window import Window
@@ -28,7 +29,6 @@ MOST_BETWEEN = 10_000
 
 SCARCE = "not enough evidence: even if all values of both agreed, that would be no rarer than a match is by chance"
 NOT_COMPARED = "they were not compared: they share no field that is rare enough, and other records are nearer"
-HOUSEHOLD = "or they look like two people of one household"
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ def _short(value: str, most: int = 32) -> str:
 
 @dataclass(frozen=True)
 class LinkageTrace:
-    """What remains of a run of `link` to explain its pairs.
+    """What remains of a run of `link` to look at its candidates and explain pairs.
 
     `groups` are the clusters of the records compared, `matches` pairs of all records.
     """
 
-    whole: RecordTable
-    further: FurtherCopies
+    records: RecordTable
+    copies: FurtherCopies
     rules: MatchRules
     scored: ScoredRecords
     decision: Decision
@@ -153,6 +153,11 @@ class LinkageTrace:
     matches: Ints
     known: KnownPairs
     windows: list[Window]
+
+    @cached_property
+    def pairs(self) -> tuple[Ints, Ints, Floats]:
+        """The candidates as pairs of all records, with their scores in points."""
+        return self.copies.pairs(self.rules.candidates, self.scored)
 
     def explain(self, id_a: Any, id_b: Any) -> PairReason:
         """Explain a pair, given by the ids of its records; in two tables, the first is of the first table."""
@@ -185,7 +190,7 @@ class LinkageTrace:
 
     def _rows(self, id_a: Any, id_b: Any) -> list[int]:
         """Return the records with these ids; of two tables, in the other order if there are none in this one."""
-        last = len(self.whole.ids) - 1
+        last = len(self.records.ids) - 1
         asked = [(0, id_a), (last, id_b)]
         rows = [self._row(side, value) for side, value in asked]
         if None in rows and last:
@@ -193,27 +198,29 @@ class LinkageTrace:
             rows = rows if None in swapped else swapped
         for row, (side, value) in zip(rows, asked, strict=True):
             if row is None:
-                raise InputError(f"explain: there is no record with the id {shown(value)} in {self.whole.wheres[side]}")
+                raise InputError(
+                    f"explain: there is no record with the id {shown(value)} in {self.records.wheres[side]}"
+                )
         return [row for row in rows if row is not None]
 
     def _row(self, side: int, value: Any) -> int | None:
-        ids = map(str, self.whole.ids[side].to_pylist())
+        ids = map(str, self.records.ids[side].to_pylist())
         at = next((place for place, one in enumerate(ids) if one == str(value).strip()), None)
-        return None if at is None else at + (self.whole.border if side else 0)
+        return None if at is None else at + (self.records.border if side else 0)
 
     def _id(self, row: int) -> Any:
-        return self.whole.names(np.array([row]))[0].as_py()
+        return self.records.names(np.array([row]))[0].as_py()
 
     def _kept(self, one: int, other: int) -> tuple[int, int]:
         """Return the records that were compared in place of these: a further copy follows the first one."""
         places = []
         for row in (one, other):
-            at = int(np.searchsorted(self.further.kept, row))
-            if at == len(self.further.kept) or self.further.kept[at] != row:
-                at = int(self.further.first[int(np.searchsorted(self.further.rest, row))])
+            at = int(np.searchsorted(self.copies.kept, row))
+            if at == len(self.copies.kept) or self.copies.kept[at] != row:
+                at = int(self.copies.first[int(np.searchsorted(self.copies.rest, row))])
             places.append(at)
         if places[0] == places[1]:
-            copies = next(row for row in self.further.copies.tolist() if places[0] in row)
+            copies = next(row for row in self.copies.copies.tolist() if places[0] in row)
             places[1] = next(at for at in copies if at != places[0])
         return min(places), max(places)
 
@@ -246,7 +253,7 @@ class LinkageTrace:
         return found
 
     def _text(self, column: str, row: int) -> str | None:
-        value = self.whole.row(row).get(column)
+        value = self.records.row(row).get(column)
         return None if value is None else str(value)
 
     def _matches(self, one: int, other: int, left: int, right: int) -> bool:
@@ -291,7 +298,7 @@ class LinkageTrace:
         rivals = self._rivals(left, right, place)
         reasons = [f"{name} has a better partner: {partner}, score {score:.1f}" for name, partner, score in rivals]
         if not self.scored.usable[place]:
-            reasons.append(f"{SCARCE}, {HOUSEHOLD}")
+            reasons.append(SCARCE)
         if value < cut:
             reasons.append(compared)
         elif not reasons:
@@ -300,7 +307,7 @@ class LinkageTrace:
 
     def _rivals(self, left: int, right: int, place: int) -> list[tuple[Any, Any, float]]:
         """Return the matches that took one of the two records, where each has at most one: record, partner, score."""
-        candidates, chosen, kept = self.rules.candidates, self.decision.chosen, self.further.kept
+        candidates, chosen, kept = self.rules.candidates, self.decision.chosen, self.copies.kept
         found = []
         sides = (candidates.left, candidates.right)
         for side, record, single in zip((0, 1), (left, right), self.decision.single, strict=True):

@@ -281,18 +281,8 @@ PART = 1 << 16
 Counts = NDArray[np.int32]
 
 
-def letters_of(values: Sequence[str]) -> tuple[NDArray[Any], Ints]:
-    """Return the letters of all values as numbers (bytes if all are ASCII), and the offset of each value."""
-    whole = "".join(values)
-    lengths = np.fromiter(map(len, values), np.int64, len(values))
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-    if whole.isascii():
-        return np.frombuffer(whole.encode(), np.uint8), offsets
-    return np.frombuffer(whole.encode("utf-32-le"), np.uint32), offsets
-
-
 def letters_in(texts: pa.Array) -> tuple[NDArray[Any], Ints]:
-    """Return the same of an Arrow array of values; ASCII letters are not copied."""
+    """Return the letters of all values as numbers (bytes, not copied, if all are ASCII), and each value's offset."""
     if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
         chunk = TextChunk.from_arrow(texts)
         return chunk.data, chunk.offsets
@@ -306,7 +296,7 @@ def edits_of(xs: list[str], ys: list[str], kind: str = "text") -> tuple[Counts, 
     """Return the edit distance of each pair of values, and the sum of their lengths."""
     from likewise.kernels import record_words as kernels
 
-    text, offsets = letters_of([*xs, *ys])
+    text, offsets = letters_in(pa.array([*xs, *ys], pa.string()))
     places = np.arange(len(xs))
     found: tuple[Counts, Counts] = kernels.edits(
         text, offsets, places, places + len(xs), kernels.WAYS.get(kind, kernels.TEXT)

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, PARTS, STEPS
-from likewise.apps.link.decision import Decision
 from likewise.apps.link.entities import MatchedPairs, keepers
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.pair_reason import LinkageTrace, PairReason
@@ -30,9 +29,6 @@ from likewise.io.publish import check_output, publish
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import Result
 from likewise.jobs.rows import PlottedPairs
-
-NEAR = 20
-"""Pairs kept on each side of the threshold, for `Links.examples`."""
 
 BARS = 40
 """Ranges of scores that are counted."""
@@ -77,30 +73,18 @@ class Links(PlottedPairs, Result):
         matches: pa.Table,
         clusters: pa.Table | None,
         validation: Validation | None,
+        weights: pa.Table | None,
         stats: dict[str, Any],
-        records: RecordTable,
-        pairs: tuple[Ints, Ints, Floats],
-        near: list[tuple[float, bool, int, int]],
-        windows: Sequence[Window] = (),
-        weights: pa.Table | None = None,
-        trace: LinkageTrace | None = None,
+        trace: LinkageTrace,
     ) -> None:
-        self.matches = matches
-        self.weights = weights
-        self._trace = trace
-        self.clusters = clusters
+        self.matches, self.clusters, self.weights, self.stats = matches, clusters, weights, stats
         self.validation = None if validation is None else validation.table
-        self.stats = stats
-        self._validation = validation
-        self._records = records
-        self._pairs = pairs
-        self._near = near
-        self._windows = windows
+        self._validation, self._trace, self._records = validation, trace, trace.records
 
     @property
     def scored(self) -> pa.Table:
         """All pairs that were compared: id_a, id_b, score."""
-        left, right, scores = self._pairs
+        left, right, scores = self._trace.pairs
         columns = {"id_a": self._records.names(left), "id_b": self._records.names(right)}
         return pa.table({**columns, "score": to_arrow(scores)})
 
@@ -109,26 +93,33 @@ class Links(PlottedPairs, Result):
         self._records.check_column(column)
         if column in self.stats["details"]["fields"]:
             raise ParameterError.of("validate", "column", NOT_COMPARED, column)
-        return validated(self._records, self._pairs, column, bins, self.stats["parameters"]["seed"], self._windows)
+        seed, windows = self.stats["parameters"]["seed"], self._trace.windows
+        return validated(self._records, self._trace.pairs, column, bins, seed, windows)
 
     def examples(self, n: int = 3) -> list[Example]:
         """Return up to n pairs just above the threshold and n just below it, highest scores first."""
-        above = [one for one in self._near if one[1]][:n]
-        below = [one for one in self._near if not one[1]][:n]
-        rows = [*above[::-1], *below]
-        return [Example(s, match, self._records.row(i), self._records.row(j)) for s, match, i, j in rows]
+        left, right, scores = self._trace.pairs
+        value, decision = self._trace.scored.value, self._trace.decision
+        chosen = np.zeros(len(left), bool)
+        chosen[decision.chosen] = True
+        above = np.flatnonzero(chosen & (value >= decision.threshold))
+        above = above[np.argsort(value[above], kind="stable")[:n]][::-1]
+        below = np.flatnonzero(~chosen & (value < decision.threshold))
+        below = below[np.argsort(-value[below], kind="stable")[:n]]
+        row = self._records.row
+        places = np.concatenate([above, below]).tolist()
+        return [Example(float(scores[i]), bool(chosen[i]), row(int(left[i])), row(int(right[i]))) for i in places]
 
     def explain(self, id_a: Any, id_b: Any) -> PairReason:
         """Return why two records are a match or not: points field by field, and what decided.
 
         `print` shows it as a table; its attributes have everything, and `to_dict` gives plain data.
         """
-        assert self._trace is not None
         return self._trace.explain(id_a, id_b)
 
     def _scores(self) -> tuple[str, Floats]:
         """Return the scores of all pairs that were compared, for `plot`."""
-        return "score", self._pairs[2]
+        return "score", self._trace.pairs[2]
 
     def _cluster_sizes(self) -> Ints | None:
         """Return the sizes of the clusters, for `plot`; None for two tables."""
@@ -241,23 +232,6 @@ def count_scores(log: RunLog, scores: Floats, matched: Floats) -> None:
         "candidates": np.histogram(known, edges)[0].tolist(),
         "matches": np.histogram(matched, edges)[0].tolist(),
     }
-
-
-def near_threshold(
-    left: Ints, right: Ints, scored: ScoredRecords, decision: Decision
-) -> list[tuple[float, bool, int, int]]:
-    """Return the matches just above the threshold, nearest first, then the other pairs just below it.
-
-    Each has its score, whether it is a match, and the two records.
-    """
-    chosen = np.zeros(len(left), bool)
-    chosen[decision.chosen] = True
-    above = decision.chosen[scored.value[decision.chosen] >= decision.threshold]
-    above = above[np.argsort(scored.value[above], kind="stable")[:NEAR]]
-    below = np.flatnonzero(~chosen & (scored.value < decision.threshold))
-    below = below[np.argsort(-scored.value[below], kind="stable")[:NEAR]]
-    rows = [*above.tolist(), *below.tolist()]
-    return [(float(scored.value[i] * scored.unit), bool(chosen[i]), int(left[i]), int(right[i])) for i in rows]
 
 
 COUNTED = 500_000

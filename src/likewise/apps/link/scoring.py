@@ -297,11 +297,11 @@ class ModelScorer:
             for way in list(TAKEN)[1 if short else 0 :]:
                 if way == "candidates":
                     model = self._from_candidates(compared, start, people, left, right)
-                    scored = self._scored(model, compared, evidence, people)
+                    scored = self._scored(model, compared, evidence)
                 else:
                     random = random or self._random()
                     model = self._anchored(compared, random, people, ROUNDS if way == "random pairs" else 0)
-                    scored = self._scored(model, compared, None, people)
+                    scored = self._scored(model, compared, None)
                 log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
                 if border:
                     return self._emphasised(scored, left, right, log)
@@ -332,9 +332,8 @@ class ModelScorer:
         inside = neighbours(records, task.seed, task.threads)
         compared = self._comparer.compare(inside.left, inside.right)[0]
         scores = scored.model.scores([one for one in compared if one.name in scored.model.weights])
-        clean = inside.clean(scores)
-        partners = Partners(records, left[scored.usable], right[scored.usable], inside.part(clean))
-        self.emphasis, matches = emphasised(partners, scored.value[scored.usable], scores[clean])
+        partners = Partners(records, left[scored.usable], right[scored.usable], inside)
+        self.emphasis, matches = emphasised(partners, scored.value[scored.usable], scores)
         if self.emphasis is None:
             return replace(scored, matches=matches)
         name, weight = self.emphasis.name, self.emphasis.weight
@@ -360,15 +359,11 @@ class ModelScorer:
             compared, random, fields, n * (n - 1) / 2, people.apart, kinds, rounds, task.seed, task.threads
         )
 
-    def _scored(
-        self, model: MatchModel, compared: list[FieldAgreement], evidence: Floats | None, people: Households
-    ) -> ScoredRecords:
+    def _scored(self, model: MatchModel, compared: list[FieldAgreement], evidence: Floats | None) -> ScoredRecords:
         """Return the scores of a model; without evidence, it is in the prior how much of it is needed."""
         compared = [one for one in compared if one.name in model.weights]
         value = model.scores(compared)
         usable = np.ones(len(value), bool) if evidence is None else self._enough(value, evidence)
-        if people.own:
-            usable &= ~people.strangers(compared, chance(value))
         return ScoredRecords(value, usable, POINTS, model, compared)
 
     def others(self, left: Ints, right: Ints, before: ScoredRecords, as_candidates: bool = False) -> ScoredRecords:

@@ -239,7 +239,6 @@ class Asker:
     def __init__(self, teacher: Teacher, whole: RecordTable, further: FurtherCopies, seed: int) -> None:
         self._teacher, self._whole, self._further = teacher, whole, further
         self._dice = np.random.default_rng(seed)
-        self.skipped = 0
 
     def answered(self, known: KnownPairs, ask: Ask, most: int, file: LabelFile | None) -> KnownPairs:
         """Return the labels known so far and up to `most` that `ask` gives; each is written at once."""
@@ -256,7 +255,6 @@ class Asker:
             except StopIteration:
                 break
             if answer is None:
-                self.skipped += 1
                 continue
             if not isinstance(answer, bool | np.bool_):
                 raise ParameterError.of("link", "ask", "a function that returns True, False or None", answer)
