@@ -22,10 +22,11 @@ from .errors import (
     ParameterError,
     TextError,
 )
-from .families.banding import Banding, candidates
+from .families.banding import Banding
 from .families.fields import SameField
 from .families.grids import GridTriples
 from .families.minhash import MinHash
+from .families.running import candidates
 from .families.signatures import BitSignatures, Signatures
 from .families.stripes import Stripes
 from .families.tuning import Similarities, tune

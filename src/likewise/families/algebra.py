@@ -26,7 +26,7 @@ from likewise.errors import ParameterError
 from likewise.families.curves import Construction, Floats
 from likewise.families.functions import Cascade, HashFunctions
 from likewise.families.near import NearIndex
-from likewise.families.running import MOST_PAIRS, CollidingPairs, FamilyIndex, candidates
+from likewise.families.running import MOST_PAIRS, CollidingPairs, FamilyIndex, family_candidates
 from likewise.view.charts import COLOURS, DASHES, GREY, POINTS, finish_curves, new_figure, save_figure, small_curve
 
 
@@ -52,7 +52,7 @@ class Composable(Cascade):
         Raises if there would be more than `most`. The prediction uses the distances of `sample` random pairs; 0 makes
         no prediction. See `likewise.families.running`.
         """
-        return candidates(self, items, most, sample)
+        return family_candidates(self, items, most, sample)
 
     def index(self, items: Any) -> FamilyIndex:
         """Return an index that finds the items which collide with a query."""

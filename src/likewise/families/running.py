@@ -1,4 +1,4 @@
-"""Composed families at work: candidate pairs of a collection, and an index for queries, for any cascade.
+"""Families at work: candidate pairs of a collection or of its signatures, and an index for queries, for any cascade.
 
 ANDs at the base combine several functions into one key, and items with the same key share a bucket. An OR is the union
 of the buckets of its parts. An AND of ORs takes the pairs of its first part and keeps those on which the other parts
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from likewise.base import checks
 from likewise.base.random import bits
-from likewise.errors import InputError
-from likewise.families.buckets import ABSENT, Ints, Keys, KeyTables, batch_of_one, equal_pairs, keyed, ranges
+from likewise.errors import InputError, ParameterError
+from likewise.families.banding import Banding
+from likewise.families.buckets import ABSENT, Ints, Keys, KeyTables, batch_of_one, equal_pairs, folded, keyed, ranges
 from likewise.families.curves import Construction
 from likewise.families.functions import Cascade
+from likewise.families.signatures import check_finished, slots_of
 
 Codes = NDArray[np.int64]
 """Pairs encoded as one number each: left · n + right."""
@@ -72,7 +74,7 @@ class CollidingPairs:
         return self.report()
 
 
-def candidates(family: Cascade, items: Any, most: int = MOST_PAIRS, sample: int = 20_000) -> CollidingPairs:
+def family_candidates(family: Cascade, items: Any, most: int = MOST_PAIRS, sample: int = 20_000) -> CollidingPairs:
     """Return the pairs of items that collide under a composed family.
 
     Memory grows with the number of items times the number of groups of functions, and with the number of pairs. Raises
@@ -102,6 +104,40 @@ def candidates(family: Cascade, items: Any, most: int = MOST_PAIRS, sample: int 
     left, right = np.divmod(_meet(steps, 0, leaf, agree, most), max(1, n))
     predicted, error = predict(family, items, n, sample) if sample and n > 1 else (None, None)
     return CollidingPairs(left, right, n, predicted, error)
+
+
+def candidates(signatures: Any, banding: Banding, *, most: int = MOST_PAIRS) -> CollidingPairs:
+    """Return the pairs of items whose signatures agree in all rows of at least one band.
+
+    signatures: one row per item and one column per slot, as `MinHash.signatures` returns them; any table of whole
+    numbers will do. (The signature matrices of the book have a column per item: give their transpose.) banding: bands
+    and rows; there must be b · r slots. most: more pairs than this are an error.
+
+    The result has two arrays of row numbers, `left` < `right`, sorted.
+
+    >>> rows = [[1, 0, 0, 0, 2], [3, 2, 1, 2, 2], [0, 1, 3, 1, 1]]      # a band of three rows, five items
+    >>> found = candidates(np.transpose(rows), Banding(b=1, r=3))
+    >>> found.left.tolist(), found.right.tolist()
+    ([1], [3])
+    """
+    if not isinstance(banding, Banding):
+        raise ParameterError.of("candidates", "banding", "a Banding, such as Banding(b=20, r=5)", banding)
+    most = checks.whole("candidates", "most", most)
+    if isinstance(signatures, list | tuple) and not signatures:
+        signatures = np.zeros((0, banding.slots), np.int64)
+    table = slots_of("candidates", "signatures", signatures)
+    check_finished("candidates", signatures)
+    if table.ndim != 2 or table.shape[1] != banding.slots:
+        rule = f"a table with one row per item and {banding.slots} columns, for {banding}"
+        raise ParameterError.of("candidates", "signatures", rule, f"an array of shape {table.shape}")
+    keys = folded(np.ascontiguousarray(table), banding.r, table.dtype, None).T
+    try:
+        codes = united(np.ascontiguousarray(keys), most)
+    except InputError as error:
+        advice = "use more rows and fewer bands, or raise `most`; remove identical items first"
+        raise InputError(f"candidates: {str(error).replace(ADVICE, advice)}") from error
+    left, right = np.divmod(codes, max(1, len(table)))
+    return CollidingPairs(left, right, len(table))
 
 
 def predict(family: Cascade, items: Any, n: int, sample: int) -> tuple[float, float]:

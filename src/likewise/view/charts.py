@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from likewise.base.extras import need
 from likewise.errors import OutputError
@@ -156,6 +155,8 @@ def themed(svg: bytes, name: str, alt: str) -> str:
     Styles become attributes, and colours that stand for one of the style become classes. Ids get the name as prefix,
     for a page has several pictures; those that nothing refers to are left out.
     """
+    from xml.etree import ElementTree
+
     ElementTree.register_namespace("", SVG)
     root = ElementTree.fromstring(svg)
     for parent in list(root.iter()):
