@@ -78,16 +78,11 @@ def read_metas(handle: int, pages: int = 1 << 12) -> list[Meta]:
         size = free.pad
         if magic != MAGIC or version != VERSION or not flags & META or page != number:
             raise Broken("it does not begin as a database does")
-        if size not in {1 << k for k in range(9, 17)} or main.flags or free.flags != INTEGER_KEYS:
-            raise Broken(f"page {number} is damaged")
+        _need(number, size in {1 << k for k in range(9, 17)} and not main.flags and free.flags == INTEGER_KEYS)
         if number == 0 and size != pages:
             return read_metas(handle, size)
-        if (
-            size != pages
-            or not (last + 1) * size <= mapped <= LARGEST_MAP
-            or (transaction and transaction % 2 != number)
-        ):
-            raise Broken(f"page {number} is damaged")
+        _need(number, size == pages and (last + 1) * size <= mapped <= LARGEST_MAP)
+        _need(number, not transaction or transaction % 2 == number)
         found.append(Meta(size, free, main, last, transaction))
     if abs(found[0].transaction - found[1].transaction) > 1:
         raise Broken("its first two pages are not of consecutive changes")
@@ -143,13 +138,7 @@ class Walk:
                 entries += 1
                 if not names:
                     yield value
-        seen = self._seen
-        if (seen[BRANCH], seen[LEAF], seen[OVERFLOW], entries) != (
-            tree.branches,
-            tree.leaves,
-            tree.overflow,
-            tree.entries,
-        ):
+        if [*self._seen.values(), entries] != [tree.branches, tree.leaves, tree.overflow, tree.entries]:
             raise Broken("it has other pages or values than it says")
 
     def _below(self, page: int, depth: int, names: bool) -> Iterator[bytes]:
@@ -158,27 +147,22 @@ class Walk:
         _, _, flags, lower, upper = PAGE.unpack_from(data)
         kind = LEAF if depth == 1 else BRANCH
         self._seen[kind] += 1
-        if flags != kind or not PAGE.size <= lower <= upper <= self._meta.size or lower % 2:
-            raise Broken(f"page {page} is damaged")
+        _need(page, flags == kind and PAGE.size <= lower <= upper <= self._meta.size and not lower % 2)
         count = (lower - PAGE.size) // 2
         if not count or (kind == BRANCH and count < 2):
             raise Broken(f"page {page} is empty")
         for number, place in enumerate(struct.unpack_from(f"<{count}H", data, PAGE.size)):
-            if not upper <= place <= self._meta.size - NODE.size:
-                raise Broken(f"page {page} is damaged")
+            _need(page, upper <= place <= self._meta.size - NODE.size)
             low, high, more, length = NODE.unpack_from(data, place)
             begin = place + NODE.size
-            if begin + length > self._meta.size:
-                raise Broken(f"page {page} is damaged")
+            _need(page, begin + length <= self._meta.size)
             key = data[begin : begin + length]
             if kind == BRANCH:
-                if number and not names and length != 8:
-                    raise Broken(f"page {page} is damaged")
+                _need(page, not number or names or length == 8)
                 yield from self._below(low | high << 16 | more << 32, depth - 1, names)
                 continue
             if not names:
-                if length != 8:
-                    raise Broken(f"page {page} is damaged")
+                _need(page, length == 8)
                 key = key[::-1]  # numbers, the lowest byte first
             if self._last_key is not None and key <= self._last_key:
                 raise Broken(f"the names in page {page} are not in order")
@@ -187,23 +171,23 @@ class Walk:
 
     def _value(self, page: int, data: bytes, place: int, size: int, flags: int, names: bool) -> bytes:
         """Check a value, and return it unless it is named."""
-        if flags not in (0, BIG):
-            raise Broken(f"page {page} is damaged")
+        _need(page, flags in (0, BIG) and place + (8 if flags else size) <= self._meta.size)
         if not flags:
-            if place + size > self._meta.size:
-                raise Broken(f"page {page} is damaged")
             return data[place : place + size]
-        if place + 8 > self._meta.size:
-            raise Broken(f"page {page} is damaged")
         first = int.from_bytes(data[place : place + 8], "little")
         count = (PAGE.size - 1 + size) // self._meta.size + 1
         self._take(first, count)
         head = self._read(first, PAGE.size if names else PAGE.size + size)
         _, _, kind, low, high = PAGE.unpack_from(head)
-        if kind != OVERFLOW or low | high << 16 != count:
-            raise Broken(f"page {first} is damaged")
+        _need(first, kind == OVERFLOW and low | high << 16 == count)
         self._seen[OVERFLOW] += count
         return head[PAGE.size :]
+
+
+def _need(page: int, sound: bool) -> None:
+    """Raise Broken unless something of a page is as it should be."""
+    if not sound:
+        raise Broken(f"page {page} is damaged")
 
 
 def check_metas(path: Path) -> None:

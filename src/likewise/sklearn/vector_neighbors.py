@@ -12,7 +12,6 @@ from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
-from likewise.base.copies import Groups
 from likewise.base.memory import Budget
 from likewise.base.runlog import RunLog
 from likewise.errors import ParameterError
@@ -20,7 +19,7 @@ from likewise.search.expand import row_pairs
 from likewise.search.scored import ScoredPairs, concatenated, no_pairs
 from likewise.search.vectors.load import Vectors, space_of
 from likewise.search.vectors.nearest import neighbours
-from likewise.search.vectors.pairs import VectorAim, found_pairs
+from likewise.search.vectors.pairs import VectorAim, different, found_pairs
 from likewise.search.vectors.spaces import Space, farthest
 from likewise.sklearn.neighbors import ApproximateNeighbors, seed_of, threads_of
 
@@ -158,11 +157,9 @@ def _all_within(space: Space, split: int, aim: VectorAim) -> ScoredPairs:
 
     Within one collection every pair is there once.
     """
-    groups = Groups.by_digest(space.look(aim.threads, split))
-    here = int(np.searchsorted(groups.first, split))
+    groups, here, one_each = different(space, split, bool(split), aim, RunLog())
     parts = [no_pairs()]
-    if len(groups) > 1:
-        one_each = space if len(groups) == len(space) else space.chosen(groups.first, *aim.room)
+    if one_each is not None:
         with threadpool_limits(1, "blas"):
             parts.append(found_pairs(one_each, here, aim, RunLog()))
     if not split:

@@ -132,17 +132,8 @@ def deposit_vectors(
     frame = checkpoints.frame(step, lambda: source.mapInArrow(packing, schema))
     more = [F.min(SIZE).alias("least"), F.max(SIZE).alias("most"), F.min(LOW).alias(LOW), F.max(HIGH).alias(HIGH)]
     sizes, numbering, begins = number_rows(frame, given, more)
-    known = Deposit(
-        frame,
-        numbering,
-        tuple(names),
-        given.kind,
-        tuple(given.identity or ()),
-        TEXT,
-        0,
-        list(given.aside),
-        given.broken,
-    )
+    identity, aside = tuple(given.identity or ()), list(given.aside)
+    known = Deposit(frame, numbering, tuple(names), given.kind, identity, TEXT, 0, aside, given.broken)
     if sum(sizes["broken"]):
         raise_first(known, begins, InputError, "")
     if not numbering.rows:
@@ -238,7 +229,7 @@ def _fault(values: Any, column: str, measure: str) -> tuple[int, str]:
             space.look(1)
         except InputError as error:
             told = str(error)
-            return row, f"the vector {told.removeprefix(FIRST)}" if told.startswith(FIRST) else told.split(": ")[
-                -1
-            ].removeprefix("row 0 has ")
+            if told.startswith(FIRST):
+                return row, f"the vector {told.removeprefix(FIRST)}"
+            return row, told.split(": ")[-1].removeprefix("row 0 has ")
     raise AssertionError("every vector can be used")

@@ -111,7 +111,8 @@ def cell_plan(
         ready = PRODUCT * LEARNT * STEPS * count**2 * d + (PRODUCT * d + RANK) * (others + rows) * count
         if count < FEWEST:
             return None
-    centres = _centres(operands, split, count, seed)
+    drawn = np.argsort(uniform(seed, 10, 1, others)[0], kind="stable")[: LEARNT * count] + split
+    centres = k_means(operands.table[drawn], count, isinstance(operands.space, Angle))
     asked, at = np.unique(known[0], return_inverse=True)
     ranked = nearest_centres(operands, operands.table[asked], centres, count)
     rank = np.empty_like(ranked)
@@ -139,13 +140,6 @@ def closest(rows: Singles, centres: Singles, count: int, unit: bool) -> Ints:
     if count == len(centres):
         return np.asarray(scores.argsort(axis=1, kind="stable"))
     return np.asarray(scores.argpartition(count - 1, axis=1)[:, :count])
-
-
-def _centres(operands: Operands, split: int, count: int, seed: int) -> Singles:
-    """Return the centres of k-means on a sample of the columns."""
-    drawn = uniform(seed, 10, 1, len(operands.space) - split)[0]
-    some = operands.table[np.argsort(drawn, kind="stable")[: LEARNT * count] + split]
-    return k_means(some, count, isinstance(operands.space, Angle))
 
 
 def k_means(some: Singles, count: int, unit: bool, threads: int = 1) -> Singles:

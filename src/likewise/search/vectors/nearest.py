@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from likewise.base.arrays import Ints
-from likewise.base.copies import Groups
 from likewise.base.random import uniform
 from likewise.base.runlog import RunLog
 from likewise.search.expand import nearest_rows
@@ -21,7 +20,7 @@ from likewise.search.scored import ScoredPairs, best_first, concatenated, no_pai
 from likewise.search.vectors import pairs as reasons
 from likewise.search.vectors.cells import CellPlan, by_cells, cell_plan
 from likewise.search.vectors.operands import Operands
-from likewise.search.vectors.pairs import SMALL, Overrun, VectorAim, by_tables
+from likewise.search.vectors.pairs import SMALL, Overrun, VectorAim, by_tables, different
 from likewise.search.vectors.plan import Plan, cost_of_all, plan, spread
 from likewise.search.vectors.scan import HeadPlan, Heads, Means, against_all, head_plan
 from likewise.search.vectors.spaces import Space
@@ -42,17 +41,13 @@ MUCH = 8
 
 def neighbours(space: Space, split: int, across: bool, k: int, aim: VectorAim, log: RunLog) -> ScoredPairs:
     """Return for every row (below `split`, if across) its k nearest others (from `split` on), nearest first."""
-    with log.stage("look", len(space)):
-        groups = Groups.by_digest(space.look(aim.threads, split))
-    log.counts.update({"items": len(space), "different": len(groups)})
-    here = int(np.searchsorted(groups.first, split)) if across else 0
-    single = len(groups) == len(space)
-    one_each = space if single else space.chosen(groups.first, *aim.room)
-    log.method = aim.taken("exact", reasons.NOTHING)
-    if not len(groups) or (across and not 0 < here < len(groups)):
-        return no_pairs()
-    left, right, distance = NearestSearch(one_each, here, across, k, aim, log).found()
-    if single:
+    groups, here, one_each = different(space, split, across, aim, log)
+    left, right, distance = no_pairs()
+    if one_each is None and (across or not len(groups)):
+        return left, right, distance
+    if one_each is not None:
+        left, right, distance = NearestSearch(one_each, here, across, k, aim, log).found()
+    if len(groups) == len(space):
         return left, right, distance
     left, right, closeness = nearest_rows(groups, left, right, -distance, k, here, across, same=0.0)
     return left, right, 0 - closeness

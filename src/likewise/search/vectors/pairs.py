@@ -131,15 +131,8 @@ def joined(
     only pairs at a larger distance than this.
     """
     check_number(len(space))
-    with log.stage("look", len(space)):
-        groups = Groups.by_digest(space.look(aim.threads, split))
-    log.counts.update({"items": len(space), "different": len(groups)})
-    left, right, distance = no_pairs()
-    log.method = aim.taken("exact", NOTHING)
-    here = int(np.searchsorted(groups.first, split)) if across else 0
-    if len(groups) > 1 and (not across or 0 < here < len(groups)):
-        one_each = space if len(groups) == len(space) else space.chosen(groups.first, *aim.room)
-        left, right, distance = found_pairs(one_each, here, aim, log)
+    groups, here, one_each = different(space, split, across, aim, log)
+    left, right, distance = no_pairs() if one_each is None else found_pairs(one_each, here, aim, log)
     if beyond is not None:
         kept = distance > beyond
         left, right, distance = left[kept], right[kept], distance[kept]
@@ -155,6 +148,19 @@ def joined(
     if abridged:
         log.details["abridged"] = abridged
     return left, right, distance
+
+
+def different(space: Space, split: int, across: bool, aim: VectorAim, log: RunLog) -> tuple[Groups, int, Space | None]:
+    """Return the groups of equal vectors, which of them is the first from `split` on if that matters, and one vector of
+    each; None if nothing is to be compared."""
+    with log.stage("look", len(space)):
+        groups = Groups.by_digest(space.look(aim.threads, split))
+    log.counts.update({"items": len(space), "different": len(groups)})
+    log.method = aim.taken("exact", NOTHING)
+    here = int(np.searchsorted(groups.first, split)) if across else 0
+    if len(groups) < 2 or (across and not 0 < here < len(groups)):
+        return groups, here, None
+    return groups, here, space if len(groups) == len(space) else space.chosen(groups.first, *aim.room)
 
 
 def check_number(count: int) -> None:
