@@ -34,17 +34,15 @@ def imports_of(tree: ast.AST) -> list[str]:
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in (
-            getattr(node.test, "id", ""),
-            getattr(node.test, "attr", ""),
-        ):
+        if isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING":
             stack.extend(node.orelse)
             continue
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found += [f"{node.module}.{alias.name}" for alias in node.names]
-        stack.extend(ast.iter_child_nodes(node))
+        children = ast.iter_child_nodes(node)  # no expression has an import in it
+        stack.extend(child for child in children if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case))
     return found
 
 
