@@ -56,7 +56,7 @@ def plain_environment(folder: Path, wheel: Path, cache: Path) -> Path:
     for found in _closure(requirements(wheel)).values():
         for name in {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}:
             (packages / name).symlink_to(Path(str(found.locate_file(name))))
-    _share_kernels(cache)
+    share_kernels(cache)
     return python
 
 
@@ -64,7 +64,7 @@ def _packages(folder: Path) -> Path:
     return next((folder / "lib").glob("python3*")) / "site-packages"
 
 
-def _share_kernels(cache: Path) -> None:
+def share_kernels(cache: Path) -> None:
     """Let kernels elsewhere use the machine code of ours, which have the same source."""
     from likewise import kernels
 

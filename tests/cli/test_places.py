@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import runs
+from installed import share_kernels
 
 MAIN = "from likewise.cli import main; main()"
 
@@ -43,9 +44,11 @@ def one_line(done):
     return lines[0]
 
 
-def test_no_home_and_no_language(rows):
-    """No folder for caches, no temporary one but the system's, and a terminal that knows ASCII only."""
+def test_no_home_and_no_language(rows, tmp_path):
+    """No folder for caches but the temporary one, and a terminal that knows ASCII only."""
+    share_kernels(tmp_path / f"likewise-{os.getuid()}")
     bare = {
+        "TMPDIR": str(tmp_path),
         "HOME": "/proc/none",
         "XDG_CACHE_HOME": "/proc/none",
         "LC_ALL": "C",

@@ -11,14 +11,13 @@ import math
 import os
 import random
 from collections.abc import Collection, Iterable, Mapping
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import ParameterError, shown
+from likewise.errors import ParameterError
 
 Floats = NDArray[np.float64]
 SEEDS = 2**64
@@ -203,21 +202,3 @@ def _equal(value: object, default: object) -> bool:
         return bool(value == default)
     except ValueError:
         return False
-
-
-def counts(where: str, bag: Mapping[Any, Any]) -> dict[Any, int]:
-    """Return the elements of a bag with their counts, which are whole numbers of 0 or more; 0 means absent.
-
-    >>> counts("bag 0", {"a": 2, "b": 0})
-    {'a': 2}
-    """
-    found: dict[Any, int] = {}
-    for element, count in bag.items():
-        whole = isinstance(count, Integral) and not isinstance(count, bool)
-        whole = whole or (isinstance(count, float) and count.is_integer())
-        if not whole or count < 0:
-            got = f"{shown(count)} as the count of {shown(element)}"
-            raise ParameterError(f"{where} has {got}; counts must be whole numbers of 0 or more")
-        if count:
-            found[element] = int(count)
-    return found

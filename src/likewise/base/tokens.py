@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.checks import counts
+from likewise.base.bags import counts
 from likewise.base.parallel import in_order
 from likewise.errors import InputError, ParameterError, shown
 from likewise.kernels.hashing import hash_strings, mix_all

@@ -17,7 +17,7 @@ from numbers import Real
 from operator import ne
 from typing import Any, Literal, TypeVar
 
-from likewise.base.checks import counts
+from likewise.base.bags import counts
 from likewise.errors import ParameterError, shown
 
 __all__ = [
