@@ -298,7 +298,7 @@ def test_later_runs_know_the_separator(tmp_path: Path, separator: str) -> None:
 
 def test_an_interrupted_exact_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write(tmp_path / "in.jsonl", list(enumerate(collection(2, 200))))
-    monkeypatch.setattr("likewise.jobs.dedup.Settings.search", _impatient(likewise.jobs.dedup.Settings.search))
+    monkeypatch.setattr("likewise.jobs.settings.Settings.search", _impatient(likewise.jobs.settings.Settings.search))
     whole = likewise.dedup(source, id="n", method="exact", out=tmp_path / "whole")
 
     def stopped(*_: object) -> None:
@@ -320,7 +320,7 @@ def test_an_interrupted_exact_run_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 def _impatient(search):
     from dataclasses import replace
 
-    return lambda self, threads, budget: replace(search(self, threads, budget), patience=0.0)
+    return lambda *given: replace(search(*given), patience=0.0)
 
 
 # sets in files

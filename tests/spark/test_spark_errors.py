@@ -39,7 +39,7 @@ def test_a_master_goes_with_spark():
 def test_a_cluster_needs_a_folder(request_of, name):
     session, owner = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://host:7077")), request_of.owner
     with pytest.raises(ParameterError, match=f"{owner} on a cluster needs '{name}', a folder that all its machines"):
-        _folder(owner, session, request_of(source=["a"]), Path())
+        _folder(session, request_of(source=["a"]), Path())
 
 
 def test_a_column_that_is_missing(spark):

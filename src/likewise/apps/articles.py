@@ -121,7 +121,7 @@ def articles(
         assert isinstance(items, TextItems)
         lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, here.scores)
-        matches = chosen.search(resources.threads, budget).find(items, log, space, None, ranks)
+        matches = chosen.search(resources).find(items, log, space, None, ranks)
         log.counts["different"] = count_different(matches)
         with log.stage("cluster"):
             removal = removals(matches.groups, matches.left, matches.right, matches.similarity, ranks, matches.copies)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,8 @@ from likewise.shingle import Shingler, shingler_of
 
 SETTINGS = ("threshold", "seed", "sketch", "ignore_common")
 """Settings that change which pairs are similar or which of them are found; those of all runs must be the same."""
+
+Asked = TypeVar("Asked", bound=Settings)
 
 
 class KeptItems(Items):
@@ -251,7 +253,7 @@ class Against:
         """The number of known items that take part in the search."""
         return sum(len(part.items) for part in self.parts)
 
-    def agreed(self, settings: Settings) -> Settings:
+    def agreed(self, settings: Asked) -> Asked:
         """Return these settings with the shingler, the banding and the method of what is known.
 
         Raise if other ones were asked for: new documents are compared in the same way as the earlier ones.

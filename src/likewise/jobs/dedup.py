@@ -21,10 +21,9 @@ from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
 from likewise.jobs.addition import Addition
 from likewise.jobs.against import Against, Joined
-from likewise.jobs.inputs import SearchRequest, opened
+from likewise.jobs.inputs import SearchRequest
 from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.result import Dedup
-from likewise.jobs.settings import Settings
 from likewise.kernels.hashing import mix
 from likewise.search.cluster import Keep, Removal, removals
 from likewise.search.items import Items, TextItems
@@ -45,6 +44,7 @@ mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second:
 class DedupRequest(SearchRequest):
     """What `dedup` is asked for; see there."""
 
+    owner: str = OWNER
     keep: str | Keep = "first"
     out: str | Path | None = None
     fresh: bool = False
@@ -52,15 +52,18 @@ class DedupRequest(SearchRequest):
     add: bool = False
     state: bool = True
 
-    owner = OWNER
-
     def __post_init__(self) -> None:
-        checks.flag(OWNER, "add", self.add)
-        if not self.against:
-            checks.unused(OWNER, {"add": (self.add, False)}, "without an index in 'against'")
-        else:
-            checks.unused(OWNER, self.settings.given("estimate"), "with 'against', which compares documents")
         super().__post_init__()
+        checks.flag(self.owner, "add", self.add)
+        if not self.against:
+            checks.unused(self.owner, self.given("add"), "without an index in 'against'")
+        else:
+            checks.unused(self.owner, self.given("estimate"), "with 'against', which compares documents")
+
+    @property
+    def shared(self) -> tuple[str, str | Path | None]:
+        """The folder of the result."""
+        return "out", self.out
 
     @cached_property
     def policy(self) -> Keep:
@@ -68,7 +71,7 @@ class DedupRequest(SearchRequest):
         return Keep.parse(self.keep)
 
     @property
-    def score(self) -> str | None:  # type: ignore[override]
+    def score(self) -> str | None:
         """The column of the keep policy."""
         return self.policy.column
 
@@ -81,12 +84,12 @@ def dedup(request: DedupRequest, known: Against) -> Dedup:
     """Do what was asked for in this process; compare with what is known, too."""
     log = RunLog.of(request.progress)
     if request.out is None:
-        checks.unused(OWNER, {"fresh": (request.fresh, False), "state": (request.state, True)}, "without 'out'")
+        checks.unused(OWNER, request.given("fresh", "state"), "without 'out'")
     earlier = known if request.against else None
     target = earlier.target() if earlier is not None and request.add else None
-    settings = request.settings if earlier is None else earlier.agreed(request.settings)
-    source = opened(settings, request.options, request.source)[0]
-    return _Run(request, source, settings, earlier, target, log).done()
+    if earlier is not None:
+        request = earlier.agreed(request)
+    return _Run(request, request.opened()[0], earlier, target, log).done()
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,6 @@ class _Run:
 
     request: DedupRequest
     source: Source | Sets
-    settings: Settings
     earlier: Against | None
     target: QueriedItems | None
     log: RunLog
@@ -141,13 +143,12 @@ class _Run:
     def parameters(self) -> dict[str, Any]:
         """What the user set, for run.json."""
         against = [one.place for one in self.earlier.known] if self.earlier else None
-        agreed = self.settings.to_dict(self.settings.shingler)
-        return {**self.request.reported(None), **agreed, "against": against}
+        return {**self.request.reported(self.request.shingler), "against": against}
 
     @property
     def identity(self) -> dict[str, Any]:
         """What a run in a folder must share with the one that was interrupted there."""
-        parameters = {**self.parameters, "shingle": str(self.settings.shingle)}
+        parameters = {**self.parameters, "shingle": str(self.request.shingle)}
         if self.earlier is not None:
             parameters["against"] = [one.identity for one in self.earlier.known]
         return {"parameters": parameters, "inputs": self.inputs or {}}
@@ -155,7 +156,7 @@ class _Run:
     @property
     def searching(self) -> Search:
         """The search that the settings describe; common shingles are those of earlier runs, if there are any."""
-        search = self.settings.search(self.request.resources.threads, self.request.resources.budget)
+        search = self.request.search(self.request.resources)
         return replace(search, ignore_common=None, common=self.earlier.common) if self.earlier else search
 
     def forecast(self, space: Workspace) -> None:
@@ -168,16 +169,16 @@ class _Run:
         from likewise.jobs.plan import predicted
 
         with self.log.stage("forecast"):
-            forecast = predicted(source, self.settings.shingle, self.searching, out)
+            forecast = predicted(source, self.request.shingle, self.searching, out)
         self.log.details["forecast"] = forecast.to_dict()
         space.check_room(forecast.spill, "what does not fit in memory")
         space.check_room(forecast.answer, "the answer", out)
 
     def read(self, space: Workspace) -> Collection:
         """Read the documents."""
-        options, resources = self.request.options, self.request.resources
-        shingle, room = self.settings.shingle, resources.budget.texts
-        return collect(self.source, options, shingle, self.log, resources.threads, space, room)
+        request, resources = self.request, self.request.resources
+        room = resources.budget.texts
+        return collect(self.source, request.options, request.shingle, self.log, resources.threads, space, room)
 
     def ranks(self, collection: Collection) -> Ints:
         """Return the order in which documents are kept; those of earlier runs come first."""
@@ -219,7 +220,7 @@ class _Run:
         about = None
         if self.request.state and self.inputs and isinstance(self.source, Source):
             about = {
-                "threshold": None if self.earlier else self.settings.threshold,
+                "threshold": None if self.earlier else self.request.threshold,
                 "complete": self.log.details.get("crowds", {}).get("complete", True),
                 "given": [os.path.abspath(path) for path in self.source.given],
                 "inputs": self.inputs,
@@ -262,7 +263,7 @@ def _workspace(run: _Run) -> Iterator[Workspace]:
         space = Workspace.temporary(spill)
     else:
         Dedup.check_folder(run.out, run.source.files if isinstance(run.source, Source) else [])
-        known = run.inputs is not None and run.settings.shingler.restorable
+        known = run.inputs is not None and run.request.shingler.restorable
         space = Workspace.open(run.out, run.identity, spill, run.request.fresh or not known)
         run.log.notes.extend(space.warnings)
     try:

@@ -3,43 +3,30 @@ read, and which options have no effect on them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.runlog import Progress
-from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import ReadOptions, Source, open_source
-from likewise.jobs.settings import DEFAULTS, Given, Resources, Settings
+from likewise.jobs.settings import Given, Resources, Settings
 from likewise.shingle import Shingler, Tokens, Urls
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchRequest:
+class SearchRequest(Settings):
     """What `dedup` and `pairs` are asked for alike: their parameters, under the same names and with the same defaults.
 
-    `settings`, `resources` and `options` are the same as objects, checked when the request is made.
+    `resources` and `options` are some of them as objects, checked when the request is made.
     """
 
     source: Any
     text: str = "text"
     id: str | None = None
-    shingle: str | Shingler = "words:5"
-    threshold: float = 0.8
-    recall: float = 0.99
-    method: str = "auto"
-    estimate: bool = False
     threads: int | None = None
-    seed: int = 1
-    sketch: str = "fast"
-    bands: int | None = None
-    rows: int | None = None
-    max_slots: int = DEFAULT_MAX_SLOTS
-    ignore_common: float | None = None
-    certify: int | None = None
     on_error: str = "stop"
     encoding_errors: str = "strict"
     lines: bool = False
@@ -52,18 +39,29 @@ class SearchRequest:
     progress: Progress | None = None
     master: str | None = None
 
-    owner: ClassVar[str]
-    """The function that the user called."""
-    score: ClassVar[str | None] = None
-    """The column to read by which documents are preferred."""
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self.options
 
-    @cached_property
-    def settings(self) -> Settings:
-        """What is similar, and how it is found."""
-        return Settings(self.owner, **{name: getattr(self, name) for name in DEFAULTS})
+    @property
+    def sources(self) -> list[Any]:
+        """The collections."""
+        return [self.source]
+
+    @property
+    def shared(self) -> tuple[str, str | Path | None]:
+        """The parameter that names a folder which all machines of a cluster reach, and that folder."""
+        return "spill", self.spill
+
+    @property
+    def only_local(self) -> Given:
+        """What only the local engine has, with the defaults."""
+        return self.given("lines", "plain", "hidden", "batch_rows")
+
+    @property
+    def score(self) -> str | None:
+        """The column to read by which documents are preferred."""
+        return None
 
     @cached_property
     def resources(self) -> Resources:
@@ -72,83 +70,58 @@ class SearchRequest:
 
     @cached_property
     def options(self) -> ReadOptions:
-        """How the input is read."""
-        return reading(
-            self.settings, self.resources, self.text, self.id, self.on_error, self.encoding_errors, self.lines,
-            self.html, self.batch_rows, self.score, self.plain, self.hidden,
-        )  # fmt: skip
+        """How the input is read: with a shingler of tokens or of URLs, lines of text files are rows; rows of tokens are
+        sets."""
+        owner, shingler, budget = self.owner, self.shingler, self.resources.budget
+        rows: dict[str, Any] = {} if self.batch_rows is None else {"batch_rows": self.batch_rows}
+        return ReadOptions(
+            text=self.text,
+            id=self.id,
+            score=self.score,
+            on_error=self.on_error,
+            encoding_errors=self.encoding_errors,
+            lines=checks.flag(owner, "lines", self.lines) or isinstance(shingler, Tokens | Urls),
+            sets=isinstance(shingler, Tokens),
+            html=checks.flag(owner, "html", self.html),
+            plain=self.plain,
+            hidden=self.hidden,
+            batch_bytes=budget.batch,
+            row_bytes=budget.row,
+            owner=owner,
+            **rows,
+        )
+
+    @property
+    def reading(self) -> Given:
+        """What the user set about reading, with the defaults."""
+        lines = self.lines and not isinstance(self.shingler, Tokens | Urls)
+        names = ("text", "on_error", "encoding_errors", "html", "plain", "hidden", "batch_rows")
+        return {**self.given(*names), "lines": (lines, False)}
+
+    def opened(self) -> list[Source | Sets]:
+        """Open the collections; options that none of them uses are an error."""
+        found = [one if isinstance(one, Sets) else open_source(one, self.options) for one in self.sources]
+        if all(isinstance(one, Sets) for one in found):
+            checks.unused(self.owner, {**self.given("shingle"), **self.reading, **self.given("id")}, "for Sets")
+        elif not any(isinstance(one, Source) and one.files for one in found):
+            given = {name: self.reading[name] for name in ("lines", "plain", "hidden")}
+            checks.unused(self.owner, given, "for objects in memory")
+            if all(isinstance(one, list | tuple) and one and isinstance(one[0], str) for one in self.sources):
+                checks.unused(self.owner, self.given("text"), "for a list of documents")
+        else:
+            formats = {entry.get("format") for one in found if isinstance(one, Source) for entry in one.describe()}
+            if "text" not in formats:
+                checks.unused(self.owner, {"lines": self.reading["lines"]}, "for tables")
+        return found
 
     def reported(self, shingler: Shingler | None) -> dict[str, Any]:
         """Return the parameters that run.json has of every such job."""
         names = (
             "text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden",
         )  # fmt: skip
-        return {**self.settings.to_dict(shingler), **{name: getattr(self.options, name) for name in names}}
+        return {**self.to_dict(shingler), **{name: getattr(self.options, name) for name in names}}
 
     @property
     def used(self) -> dict[str, Any]:
         """What the run may use, for run.json."""
         return {"threads": self.resources.threads, "memory": self.resources.budget.total}
-
-
-def reading(
-    settings: Settings,
-    resources: Resources,
-    text: str,
-    id: str | None,
-    on_error: str = "stop",
-    encoding_errors: str = "strict",
-    lines: bool = False,
-    html: bool = False,
-    batch_rows: int | None = None,
-    score: str | None = None,
-    plain: bool = False,
-    hidden: bool = False,
-) -> ReadOptions:
-    """Return how the input is read: with a shingler of tokens or of URLs, lines of text files are rows; rows of tokens
-    are sets."""
-    owner = settings.owner
-    rows: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
-    sets = isinstance(settings.shingler, Tokens)
-    return ReadOptions(
-        text=text,
-        id=id,
-        score=score,
-        on_error=on_error,
-        encoding_errors=encoding_errors,
-        lines=checks.flag(owner, "lines", lines) or sets or isinstance(settings.shingler, Urls),
-        sets=sets,
-        html=checks.flag(owner, "html", html),
-        plain=plain,
-        hidden=hidden,
-        batch_bytes=resources.budget.batch,
-        row_bytes=resources.budget.row,
-        owner=owner,
-        **rows,
-    )
-
-
-def reading_given(settings: Settings, options: ReadOptions) -> Given:
-    """Return what the user set about reading, with the defaults."""
-    names = ("text", "on_error", "encoding_errors", "html", "plain", "hidden", "batch_rows")
-    defaults = {field.name: field.default for field in fields(ReadOptions)}
-    lines = options.lines and not isinstance(settings.shingler, Tokens | Urls)
-    return {**{name: (getattr(options, name), defaults[name]) for name in names}, "lines": (lines, False)}
-
-
-def opened(settings: Settings, options: ReadOptions, *sources: Any) -> list[Source | Sets]:
-    """Open the collections of a run; options that none of them uses are an error."""
-    found = [source if isinstance(source, Sets) else open_source(source, options) for source in sources]
-    if all(isinstance(source, Sets) for source in found):
-        given = {**settings.given("shingle"), **reading_given(settings, options), "id": (options.id, None)}
-        checks.unused(settings.owner, given, "for Sets")
-    elif not any(isinstance(source, Source) and source.files for source in found):
-        given = {name: reading_given(settings, options)[name] for name in ("lines", "plain", "hidden")}
-        checks.unused(settings.owner, given, "for objects in memory")
-        if all(isinstance(source, list | tuple) and source and isinstance(source[0], str) for source in sources):
-            checks.unused(settings.owner, {"text": (options.text, "text")}, "for a list of documents")
-    else:
-        formats = {entry.get("format") for source in found if isinstance(source, Source) for entry in source.describe()}
-        if "text" not in formats:
-            checks.unused(settings.owner, {"lines": reading_given(settings, options)["lines"]}, "for tables")
-    return found

@@ -17,10 +17,10 @@ from likewise.errors import InputError, ParameterError
 from likewise.io.read import Files
 from likewise.io.workspace import Workspace
 from likewise.jobs.explain.traces import SetTrace, VectorTrace
-from likewise.jobs.inputs import SearchRequest, opened, reading_given
+from likewise.jobs.inputs import SearchRequest
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import Rows, estimate_table, pair_table
-from likewise.jobs.settings import HASHING
+from likewise.jobs.settings import HASHING, Given
 from likewise.jobs.vectors import VectorSettings, aimed, distance_table, read_vectors
 from likewise.search import plan
 from likewise.search.estimate import standard_errors
@@ -40,14 +40,13 @@ from likewise.search.vectors.spaces import SPACES
 from likewise.shingle import Shingler
 
 OWNER = "pairs"
-DISTANCES = {"within": None, "beyond": None, "vector": "vector"}
-"""What is said of vectors only, with its default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairsRequest(SearchRequest):
     """What `pairs` is asked for; see there."""
 
+    owner: str = OWNER
     other: Any = None
     measure: str = "jaccard"
     within: float | None = None
@@ -57,13 +56,21 @@ class PairsRequest(SearchRequest):
     vector: str = "vector"
     explain: bool = False
 
-    owner = OWNER
-
     def __post_init__(self) -> None:
         checks.choice(OWNER, "measure", self.measure, (*SET_MEASURES, *SPACES))
         if self.k is not None:
             checks.whole(OWNER, "k", self.k)
         super().__post_init__()
+
+    @property
+    def sources(self) -> list[Any]:
+        """One collection or two."""
+        return [self.source] if self.other is None else [self.source, self.other]
+
+    @property
+    def only_local(self) -> Given:
+        """Also other measures of sets than Jaccard similarity."""
+        return {**super().only_local, **self.given("explain", *([] if self.of_vectors else ["measure"]))}
 
     @property
     def of_vectors(self) -> bool:
@@ -72,10 +79,10 @@ class PairsRequest(SearchRequest):
 
     def check_sets(self) -> None:
         """Raise if what was given has no effect on sets."""
-        distances = {name: (getattr(self, name), default) for name, default in DISTANCES.items()}
+        distances = self.given("within", "beyond", "vector")
         checks.unused(OWNER, distances, f"with measure={self.measure!r}, which compares sets")
         if self.below is not None:
-            least = self.settings.threshold
+            least = self.threshold
             rule = f"above the threshold, {least:g}, and at most 1"
             checks.number(OWNER, "below", self.below, least, 1, open_left=True, rule=rule)
 
@@ -87,9 +94,8 @@ class PairsRequest(SearchRequest):
                 f"The 'within' parameter of pairs is needed with measure={self.measure!r}: the largest distance of a"
                 " pair."
             )
-        documents = self.settings.given("shingle", "threshold", *HASHING[1:], "ignore_common")
-        others = {"explain": (self.explain, False), "below": (self.below, None)}
-        unused = {**documents, **reading_given(self.settings, self.options), **others}
+        documents = self.given("shingle", "threshold", *HASHING[1:], "ignore_common")
+        unused = {**documents, **self.reading, **self.given("explain", "below")}
         checks.unused(OWNER, unused, f"with measure={self.measure!r}, which compares vectors")
         names = ("measure", "vector", "id", "recall", "seed", "method", "k", "within", "beyond")
         return VectorSettings(OWNER, **{name: getattr(self, name) for name in names})
@@ -122,7 +128,7 @@ def pairs(request: PairsRequest) -> Pairs:
 
 def _check_sets(request: PairsRequest) -> None:
     """Raise if vectors are given without a measure of distance, or if hashing is asked for where it cannot serve."""
-    source, measure, settings = request.source, request.measure, request.settings
+    source, measure = request.source, request.measure
     paths = source.paths if isinstance(source, Files) else [source]
     arrays = (str(path).endswith(".npy") for path in paths if isinstance(path, str | Path))
     if isinstance(source, np.ndarray) or any(arrays):
@@ -130,9 +136,9 @@ def _check_sets(request: PairsRequest) -> None:
     if measure == "jaccard" and not request.explain:
         return
     why = "explain=True" if measure == "jaccard" else f"measure={measure!r}"
-    if settings.method == "lsh":
-        raise ParameterError.of(OWNER, "method", f"'auto' or 'exact' with {why}", settings.method)
-    checks.unused(OWNER, settings.given(*HASHING), f"with {why}, which is an exact search")
+    if request.method == "lsh":
+        raise ParameterError.of(OWNER, "method", f"'auto' or 'exact' with {why}", request.method)
+    checks.unused(OWNER, request.given(*HASHING), f"with {why}, which is an exact search")
 
 
 def _named(found: PairList, parts: list[Collection]) -> Any:
@@ -154,10 +160,8 @@ def _named(found: PairList, parts: list[Collection]) -> Any:
 
 def _read(request: PairsRequest, space: Workspace, log: RunLog) -> list[Collection]:
     """Read one collection or two; the second is shingled like the first."""
-    settings, options, resources = request.settings, request.options, request.resources
-    inputs = opened(settings, options, request.source, *([] if request.other is None else [request.other]))
+    options, resources, shingle, inputs = request.options, request.resources, request.shingle, request.opened()
     limit = resources.budget.texts // len(inputs)
-    shingle = settings.shingle
     parts: list[Collection] = []
     for number, source in enumerate(inputs):
         step = "read-other" if number else "read"
@@ -199,21 +203,21 @@ class _Whole:
 
 def _found(request: PairsRequest, whole: _Whole, space: Workspace, log: RunLog) -> PairList:
     """Search in the way that is asked for or cheaper; by another measure than Jaccard similarity, by an exact join."""
-    settings, k, below, jaccard = request.settings, request.k, request.below, request.measure == "jaccard"
+    k, below, jaccard = request.k, request.below, request.measure == "jaccard"
     if whole.one_sided:
         nothing = no_pairs()
-        return EstimatedPairs(*nothing, np.zeros(0)) if settings.estimate else HeldPairs(*nothing)
-    search = settings.search(request.resources.threads, request.resources.budget)
+        return EstimatedPairs(*nothing, np.zeros(0)) if request.estimate else HeldPairs(*nothing)
+    search = request.search(request.resources)
     if request.explain or not jaccard:
         search = replace(search, method="exact")
     executor = LocalExecutor(search, whole.items, log, space, whole.sides)
     tuning = plan.prepare(executor)
     whole.common = executor.common
-    if not jaccard and settings.method == "auto":
+    if not jaccard and request.method == "auto":
         log.method = {"asked": "auto", "taken": "exact", "why": f"{request.measure} has no hash family"}
     if not jaccard or (k is not None and below is None and tuning.banding is None):
         found = _joined(request, whole, executor.items, k if below is None else None, space, log)
-        both = not whole.across and Bounds(request.measure, settings.threshold, OWNER).symmetric
+        both = not whole.across and Bounds(request.measure, request.threshold, OWNER).symmetric
         return found if below is None else pairs_below(found, below, k, both)
     matches = plan.find(executor, tuning)
     if request.explain:
@@ -239,7 +243,7 @@ def _listed(request: PairsRequest, whole: _Whole, matches: VerifiedPairs, log: R
             matches.groups, matches.left, matches.right, matches.similarity, k, here,
             across=not copies, same=1.0, both=not whole.across,
         )  # fmt: skip
-    if request.settings.estimate:
+    if request.estimate:
         errors = standard_errors(similarity, log.details["estimate"]["slots"])
         error = np.where(matches.same_sets(left, right), 0.0, errors)
         return EstimatedPairs(left, right - whole.split, similarity, error)
@@ -254,7 +258,7 @@ def _joined(
     sets = whole.sets(items, resources.threads, log)
     if request.explain:
         _explain(request, sets, log)
-    bounds = Bounds(request.measure, request.settings.threshold, OWNER)
+    bounds = Bounds(request.measure, request.threshold, OWNER)
     task = JoinTask(bounds, resources.threads, resources.budget.total, k=k)
     with log.stage("join", len(whole.items)) as tick:
         found = join_sets(sets[0], sets[1] if whole.across else None, task, space, tick)
@@ -271,7 +275,7 @@ def _explain(request: PairsRequest, sets: list[Sets], log: RunLog) -> None:
     if not all(map(len, sets)):
         raise InputError("nothing to explain: the input is empty")
     other = sets[1] if len(sets) == 2 else None
-    threshold, threads = request.settings.threshold, request.resources.threads
+    threshold, threads = request.threshold, request.resources.threads
     with log.stage("explain"):
         table = explain_filters(sets[0], threshold, request.measure, other=other, threads=threads)
     log.details["explained"] = table.to_pylist()

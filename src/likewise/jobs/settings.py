@@ -79,10 +79,10 @@ class Settings:
         return Banding(self.bands, self.rows) if self.bands is not None and self.rows is not None else None
 
     def given(self, *names: str) -> Given:
-        """Return these settings with their defaults."""
-        return {name: (getattr(self, name), DEFAULTS[name]) for name in names}
+        """Return these settings with their defaults, which are attributes of the class."""
+        return {name: (getattr(self, name), getattr(type(self), name)) for name in names}
 
-    def search(self, threads: int, budget: Budget) -> Search:
+    def search(self, resources: Resources) -> Search:
         """Return the search these settings describe."""
         return Search(
             self.threshold,
@@ -90,8 +90,8 @@ class Settings:
             MinHash(self.seed, self.sketch),
             self.banding,
             self.max_slots,
-            threads,
-            budget,
+            resources.threads,
+            resources.budget,
             self.ignore_common,
             certify=self.certify,
             method=self.method,
@@ -99,13 +99,10 @@ class Settings:
         )
 
     def to_dict(self, shingler: Shingler | None) -> dict[str, Any]:
-        """Return all parameters, for run.json."""
-        names = [field.name for field in fields(self) if field.name not in ("owner", "shingle")]
+        """Return these settings, and none of what else a request has, for run.json."""
+        names = [field.name for field in fields(Settings) if field.name not in ("owner", "shingle")]
         shingled = shingler.to_dict() if shingler else {"shingle": None}
         return {**shingled, **{name: getattr(self, name) for name in names}}
-
-
-DEFAULTS = {field.name: field.default for field in fields(Settings) if field.name != "owner"}
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ class AgainstTables(DriverTables):
             for number in range(len(self.earlier.states))
         ]
         fresh = rows[cuts[-1] :] - starts[-1]
-        column = self.run.options.id
+        column = self.run.request.id
         part = self.corpus.parts[-1]
         parts.append(
             to_arrow(part.positions(fresh))
@@ -245,6 +245,6 @@ class AgainstTables(DriverTables):
 
 def settings_of(directories: list[str | Path], master: str | None) -> dict[str, Any]:
     """Return the settings that new documents must share with these runs, for the command line."""
-    session = session_of("dedup", None, master)
+    session = session_of("dedup", [], master)
     with spark_errors(), quiet():
         return SparkAgainst(session, directories).settings

@@ -46,13 +46,12 @@ def dedup(request: DedupRequest) -> SparkDedup:
     earlier = None
     if request.against:
         earlier = _opened_runs(request)
-        agreed = earlier.agreed(request.settings)
-        request = replace(request, shingle=agreed.shingle, bands=agreed.bands, rows=agreed.rows, method=agreed.method)
-    with begun(request, earlier.identity if earlier else None) as run:
+        request = earlier.agreed(request)
+    with begun(request, earlier.identity if earlier else None, request.fresh) as run:
         corpus = run.corpus(earlier)
         corpus = replace(corpus, large=earlier is None and len(corpus) >= corpora.LARGE)
         shingler = run.shingler(corpus)
-        searching = request.settings.search(request.resources.threads, request.resources.budget)
+        searching = request.search(request.resources)
         if earlier is not None:
             searching = replace(searching, ignore_common=None, common=earlier.common)
         ranks = RankOrder(corpus, request.policy)
@@ -68,8 +67,7 @@ def dedup(request: DedupRequest) -> SparkDedup:
 
 def _opened_runs(request: DedupRequest) -> SparkAgainst:
     """Load the runs to compare with."""
-    source = request.source
-    session = session_of(OWNER, source if hasattr(source, "sparkSession") else None, request.master)
+    session = session_of(OWNER, request.sources, request.master)
     with spark_errors(), quiet():
         return SparkAgainst(session, list(request.against))
 
@@ -84,7 +82,7 @@ def tables_of(
 ) -> DriverTables | SpreadTables:
     """Choose keepers, and return the tables: made on the driver or, of a large corpus, on the cluster."""
     if isinstance(found, LargeMatches):
-        return SpreadTables(found, run.options.id, run.log)
+        return SpreadTables(found, run.request.id, run.log)
     universe, matches = found
     order = RankOrder(corpus, policy) if ranks is None else ranks
     others = len(corpus) - corpus.earlier - int((universe.rows >= corpus.earlier).sum())
@@ -103,7 +101,7 @@ def _state(run: ClusterRun, corpus: Corpus, found: Found, built: dict[str, Any])
     if given.identity is None or not run.checkpoints.lasting:
         return None
     about = {
-        "threshold": None if corpus.earlier else run.settings.threshold,
+        "threshold": None if corpus.earlier else run.request.threshold,
         "complete": run.log.details.get("crowds", {}).get("complete", True),
         "given": list(given.given),
         "inputs": given.identity,
@@ -146,7 +144,7 @@ class Answer:
         from pyspark.sql.types import LongType, StringType, StructField, StructType
 
         part = self.corpus.parts[-1]
-        column, frame = self.run.options.id, part.frame
+        column, frame = self.run.request.id, part.frame
         kind = LongType() if column is None else frame.schema[column].dataType
         kind = StringType() if self.tables.as_text else kind
         kinds = {ROW: LongType(), **{name: LongType() if name == "size" else kind for name in CLUSTERS}}
@@ -219,7 +217,7 @@ class Answer:
         starts = {number: int(shifts[0]) for number, (_, shifts) in part.numbering.stretches.items()}
         files = RowFiles(
             place.local, clusters, starts, self.tables.gone, self.tables.clusters(), part.direct.schema, part.text,
-            self.run.options.id, self.tables.as_text,
+            self.run.request.id, self.tables.as_text,
         )  # fmt: skip
         self._layout = files.write(part.direct)
         finish(place)
@@ -238,7 +236,7 @@ class Answer:
             "clusters.parquet": lambda place: write_frame(self._clusters(), place),
         }
         direct = self.corpus.parts[-1].direct
-        column = run.options.id
+        column = run.request.id
         own = direct is not None and isinstance(self.tables, DriverTables) and (column is None or direct.plain(column))
         if own and run.folder.local is not None:
             frames["kept"], frames["clusters.parquet"] = self._write_rows, self._write_clusters

@@ -29,13 +29,13 @@ def pairs(request: PairsRequest) -> Pairs:
     """Do what was asked for on a cluster; the pairs come to the driver."""
     if request.of_vectors:
         return vector_pairs(request)
+    request.check_sets()
     below = request.below
     with begun(request) as run:
-        request.check_sets()
         log = run.log
         corpus = run.corpus()
         shingler = run.shingler(corpus)
-        searching = request.settings.search(request.resources.threads, request.resources.budget)
+        searching = request.search(request.resources)
         executor = GatheredExecutor(
             corpus, searching, shingler, lambda rows: np.arange(len(rows)), run.checkpoints, run.scratch, log
         )
@@ -47,7 +47,7 @@ def pairs(request: PairsRequest) -> Pairs:
         copies = corpus.sides is None and below is None
         left, right, similarity = listed(corpus, universe, matches, request.k, copies, log)
         log.counts["pairs"] = len(left)
-        names = named(corpus, universe, left, run.options.id), named(corpus, universe, right, run.options.id)
+        names = named(corpus, universe, left, request.id), named(corpus, universe, right, request.id)
         log.details["spark"] = run.described()
         parameters = {**request.reported(shingler), "engine": "spark", **request.used}
         for one, part in zip(run.inputs, corpus.parts, strict=True):

@@ -32,7 +32,7 @@ OWNER = "rethreshold"
 def rethreshold(request: RethresholdRequest) -> SparkDedup:
     """Do what was asked for on a cluster."""
     checks.threads(OWNER, request.threads)
-    session = session_of(OWNER, None, request.master)
+    session = session_of(OWNER, [], request.master)
     directory = located(session, request.directory)
     with spark_errors():
         state = SparkState.load(HadoopFolder(session, directory))
@@ -40,11 +40,11 @@ def rethreshold(request: RethresholdRequest) -> SparkDedup:
     wanted, policy = check_rethreshold(directory, state.about, parameters, request.threshold, request.keep)
     reading = {name: parameters[name] for name in ("text", "id", "on_error", "encoding_errors", "html")}
     again = DedupRequest(
-        source=state.about["given"], out=request.out or directory, threshold=wanted, keep=policy,
+        owner=OWNER, source=state.about["given"], out=request.out or directory, threshold=wanted, keep=policy,
         estimate=parameters.get("estimate", False), threads=request.threads, master=request.master,
         progress=request.progress, **reading,
     )  # fmt: skip
-    with begun(again, [state.run["details"]["state"]], OWNER) as run:
+    with begun(again, [state.run["details"]["state"]]) as run:
         for change in changed_files(state.about["inputs"], run.inputs[0].identity or {}):
             raise InputError(f"{change}, and the run in {directory} used the earlier version; run dedup again")
         log = run.log
@@ -73,7 +73,7 @@ def _found(
         members = LargeMembers(corpus, policy, copied, grouped, pairs.rows, run.checkpoints)
         different, nothing = len(FirstRows(copied.rows)), (NO_ROWS, NO_ROWS)
         return LargeMatches(members, pairs, different, NO_ROWS, NO_ROWS, NO_ROWS, nothing)
-    left, right, similarity = state.pairs(wanted, run.resources.budget.total)
+    left, right, similarity = state.pairs(wanted, run.request.resources.budget.total)
     run.log.counts["verified"] = len(left)
     universe = Universe.of(copied.repeated, grouped.repeated, grouped.empty, left, right)
     return universe, universe.matches(universe.group(left), universe.group(right), similarity)

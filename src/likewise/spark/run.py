@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.errors import ColumnError, InputError, ParameterError
 from likewise.io.read import ReadOptions
 from likewise.jobs.inputs import SearchRequest
-from likewise.jobs.settings import Resources, Settings
 from likewise.search.cluster import NUMBER, Keep
 from likewise.search.load import BYTES_A_WORD
 from likewise.shingle import Shingler, Words, parse_shingler
@@ -30,12 +30,7 @@ from likewise.spark.session import bounded, session_of, spark_errors
 from likewise.spark.source import Deposit, SparkInput, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, HadoopFolder
 
-NOT_HERE = {
-    "lines": False, "plain": False, "hidden": False, "batch_rows": None, "explain": False, "vector": "vector",
-    "within": None, "beyond": None, "measure": "jaccard",
-}  # fmt: skip
-"""Parameters of jobs that the Spark engine does not have, with their defaults."""
-APART = ("source", "other", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master")
+APART = ("owner", "source", "other", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master")
 """Parameters that a run may change when it continues another, or whose content is compared instead."""
 LENGTH = "length"
 
@@ -45,9 +40,7 @@ class ClusterRun:
     """One run."""
 
     session: Any
-    settings: Settings
-    resources: Resources
-    options: ReadOptions
+    request: SearchRequest
     folder: HadoopFolder
     scratch: Path
     checkpoints: Checkpoints
@@ -57,18 +50,18 @@ class ClusterRun:
     def corpus(self, earlier: EarlierRuns | None = None) -> Corpus:
         """Write the input to the folder of the run, after the documents of earlier runs, and number its rows."""
         with self.log.stage("read"):
-            words = self.settings.shingler
+            words = self.request.shingler
             short = BYTES_A_WORD * words.k if isinstance(words, Words) else 0
             parts = tuple(
-                deposited(given, self.options, self.checkpoints, "read-other" if number else "read", short)
+                deposited(given, self.request.options, self.checkpoints, "read-other" if number else "read", short)
                 for number, given in enumerate(self.inputs)
             )
             before = [] if earlier is None else earlier.deposits(self.checkpoints)
         corpus = Corpus(self.session, (*before, *parts), earlier is None, means=earlier.means() if earlier else ())
         self.log.counts["bytes"] = sum(part.numbering.bytes for part in parts)
-        if self.options.id is not None:
+        if self.request.id is not None:
             for part in parts:
-                check_ids(part, self.options.id)
+                check_ids(part, self.request.id)
         return corpus
 
     def described(self) -> dict[str, Any]:
@@ -78,7 +71,7 @@ class ClusterRun:
 
     def shingler(self, corpus: Corpus) -> Shingler:
         """Return the shingler; where its k depends on the lengths of the documents, the k for these."""
-        given = self.settings.shingle
+        given = self.request.shingle
         if isinstance(given, str) and given.split(",")[0] == "chars":
             lengths = corpus.parts[-1 if corpus.earlier else 0].frame.selectExpr(f"percentile({SIZE}, 0.9)").first()[0]
             shingler = parse_shingler(given, np.array([lengths or 0.0]))
@@ -176,58 +169,44 @@ Opening = Callable[[Any, Any, ReadOptions, int], SparkInput]
 
 @contextmanager
 def begun(
-    request: SearchRequest, earlier: list[Any] | None = None, owner: str | None = None, opening: Opening = open_input
+    request: SearchRequest, earlier: list[Any] | None = None, fresh: bool = False, opening: Opening = open_input
 ) -> Iterator[ClusterRun]:
     """Open the session, the folder and the inputs of a run; close what it leaves behind.
 
-    earlier: what tells the runs that documents are compared with from others. owner: the job, if it is another.
+    earlier: what tells the runs that documents are compared with from others. fresh: whether an interrupted run is
+    begun anew.
     """
-    owner, resources = owner or request.owner, request.resources
-    for name, default in NOT_HERE.items():
-        if getattr(request, name, default) != default:
-            raise ParameterError(f"The '{name}' parameter of {owner} has no effect on Spark yet: leave it out.")
-    other, out = getattr(request, "other", None), getattr(request, "out", None)
-    sources = [request.source, *([] if other is None else [other])]
-    session = session_of(owner, next((one for one in sources if hasattr(one, "sparkSession")), None), request.master)
+    checks.unused(request.owner, request.only_local, "on Spark yet")
+    session, limit = session_of(request.owner, request.sources, request.master), request.resources.budget.total
     scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=request.spill))
     try:
         with bounded(session), spark_errors():
-            inputs = [opening(session, source, request.options, resources.budget.total) for source in sources]
-            folder, lasting = _folder(owner, session, request, scratch)
+            inputs = [opening(session, source, request.options, limit) for source in request.sources]
+            folder, lasting = _folder(session, request, scratch)
             if lasting:
                 check_free(folder, [path for one in inputs for path in one.files])
             known = [one.identity for one in inputs]
             identity = None
             if lasting and all(one is not None for one in known):
-                shown = {
-                    field.name: str(getattr(request, field.name))
-                    for field in fields(request)
-                    if field.name not in APART
-                }
+                names = [field.name for field in fields(request) if field.name not in APART]
+                shown = {name: str(value) for name, (value, _) in request.given(*names).items()}
                 identity = {"parameters": shown, "earlier": earlier, "inputs": known}
-            log, fresh, limit = (
-                RunLog.of(request.progress),
-                bool(getattr(request, "fresh", False)),
-                resources.budget.total,
-            )
+            log = RunLog.of(request.progress)
             checkpoints = Checkpoints(folder / WORK / "spark", identity, fresh, lasting, limit, log.progress)
-            yield ClusterRun(
-                session, request.settings, resources, request.options, folder, scratch, checkpoints, inputs, log
-            )
+            yield ClusterRun(session, request, folder, scratch, checkpoints, inputs, log)
     finally:
-        if out is not None or not hasattr(request, "out"):
+        if request.shared != ("out", None):
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _folder(owner: str, session: Any, request: SearchRequest, scratch: Path) -> tuple[HadoopFolder, bool]:
+def _folder(session: Any, request: SearchRequest, scratch: Path) -> tuple[HadoopFolder, bool]:
     """Return the folder of a run that all machines see, and whether it lasts; a job without 'out' uses 'spill'."""
-    out = getattr(request, "out", None)
-    if out is None:
-        name = "out" if hasattr(request, "out") else "spill"
-        if getattr(request, name) is None and not session.sparkContext.master.startswith("local"):
-            raise ParameterError(f"{owner} on a cluster needs '{name}', a folder that all its machines can reach")
+    name, given = request.shared
+    if given is None and not session.sparkContext.master.startswith("local"):
+        raise ParameterError(f"{request.owner} on a cluster needs '{name}', a folder that all its machines can reach")
+    if given is None or name == "spill":
         return HadoopFolder(session, f"file://{scratch}"), False
-    return HadoopFolder(session, located(session, out)), True
+    return HadoopFolder(session, located(session, given)), True
 
 
 def located(session: Any, folder: str | os.PathLike[str]) -> str:

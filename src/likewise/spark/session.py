@@ -89,12 +89,12 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def session_of(owner: str, source: Any, master: str | None) -> Any:
-    """Return the session in which a source is read; a DataFrame brings its own."""
+def session_of(owner: str, sources: list[Any], master: str | None) -> Any:
+    """Return the session in which sources are read; a DataFrame brings its own."""
     need(f"{owner} on Spark", "spark")
     with quiet():
         from pyspark.sql import SparkSession
-    own = getattr(source, "sparkSession", None)
+    own = next((one.sparkSession for one in sources if hasattr(one, "sparkSession")), None)
     if own is not None:
         if master is not None:
             raise ParameterError.of(owner, "master", "left out for a Spark DataFrame, which has its session", master)

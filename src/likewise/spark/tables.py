@@ -62,7 +62,7 @@ class DriverTables:
 
     def _named_rows(self) -> Any:
         """Return the ids of the universe; None if they are row numbers."""
-        column = self.run.options.id
+        column = self.run.request.id
         return None if column is None else self.corpus.column(self.universe.rows, column)
 
     def _name(self, places: Ints) -> Any:
@@ -78,7 +78,7 @@ class DriverTables:
 
     def _similarities(self, left: Ints, right: Ints, similarity: Scores) -> dict[str, Any]:
         """Return the column of similarities; of estimates, with their standard errors."""
-        if not self.run.settings.estimate:
+        if not self.run.request.estimate:
             return {"similarity": to_arrow(similarity)}
         errors = estimate_errors(self._matches, left, right, similarity, self.run.log.details["estimate"]["slots"])
         return {"estimated_similarity": to_arrow(similarity), "standard_error": to_arrow(errors)}

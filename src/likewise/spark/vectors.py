@@ -67,11 +67,10 @@ TABLE = np.uint64(32)
 def vector_pairs(request: PairsRequest) -> Pairs:
     """Do what was asked for on a cluster; the pairs come to the driver."""
     settings = request.vector_settings
-    as_texts = replace(request, text=request.vector, vector="vector", measure="jaccard", within=None, beyond=None)
-    with begun(as_texts, opening=open_vectors) as run:
+    with begun(replace(request, text=request.vector), opening=open_vectors) as run:
         corpus, form = _read(run, settings)
         log = run.log
-        aim = aimed(settings, run.resources, form.outline(1))
+        aim = aimed(settings, request.resources, form.outline(1))
         universe, found = _found(run, corpus, form, aim)
         if settings.beyond is not None:
             far = found[2] > settings.beyond
@@ -90,9 +89,10 @@ def vector_pairs(request: PairsRequest) -> Pairs:
 
 def _read(run: ClusterRun, settings: VectorSettings) -> tuple[Corpus, VectorForm]:
     """Write the vectors to the folder of the run, and number them."""
+    options, kept = run.request.options, run.checkpoints
     with run.log.stage("read"):
         found = [
-            deposit_vectors(one, run.options, settings.measure, run.checkpoints, "read-other" if number else "read")
+            deposit_vectors(one, options, settings.measure, kept, "read-other" if number else "read")
             for number, one in enumerate(run.inputs)
         ]
         if settings.id is not None:

@@ -11,13 +11,12 @@ from typing import Any
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.read import Source, open_source
 from likewise.io.read.glimpse import SIZE
-from likewise.jobs.inputs import reading
+from likewise.jobs.inputs import SearchRequest
 from likewise.jobs.plan.fleet import cluster, of_input, spark_cluster
 from likewise.jobs.plan.machine import Machine
 from likewise.jobs.plan.model import forecast
 from likewise.jobs.plan.result import Cluster, Forecast, SparkForecast
 from likewise.jobs.plan.sample import InputSample
-from likewise.jobs.settings import Resources, Settings
 from likewise.search.local import Search
 from likewise.shingle import Shingler
 
@@ -68,13 +67,13 @@ def plan(
     >>> forecast.documents, forecast.different, forecast.method, forecast.spill, forecast.total > 0
     (1000, 1, 'exact', 0, True)
     """
-    settings = Settings(
-        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method
-    )
-    resources = Resources.of(OWNER, threads, memory, spill)
-    options = reading(settings, resources, text, id, on_error, encoding_errors, lines, html, None, None, plain, hidden)
-    search = settings.search(resources.threads, resources.budget)
-    return predicted(open_source(source, options), shingle, search, resources.spill, calibrate)
+    request = SearchRequest(
+        OWNER, shingle, threshold, recall, seed, sketch, bands, rows, max_slots, ignore_common, certify, method,
+        source=source, text=text, id=id, threads=threads, on_error=on_error, encoding_errors=encoding_errors,
+        lines=lines, html=html, plain=plain, hidden=hidden, memory=memory, spill=spill,
+    )  # fmt: skip
+    search, folder = request.search(request.resources), request.resources.spill
+    return predicted(open_source(source, request.options), shingle, search, folder, calibrate)
 
 
 def predicted(
