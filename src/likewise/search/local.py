@@ -142,7 +142,7 @@ class LocalExecutor:
         given = by_join.DifferentItems(self.items, self.copies, self.first, self.common, crowded)
         return by_join.find(settings, given, self.log, self._space, self.sides, self._ranks, self._begun)
 
-    def sketch(self, tuning: ChosenSearch, tick: Tick) -> int:
+    def sketch(self, tuning: ChosenSearch, tick: Tick) -> None:
         """Write the band keys of every different item; commit them if they are large or took long."""
         banding, written, space, first = tuning.banding, tuning.written, self._space, self.first
         assert banding is not None
@@ -161,10 +161,8 @@ class LocalExecutor:
             units = self.items.keys(first, sketching)
             drawn = Drawn(tuning.drawn, *tuning.probe.result())
             of = labels(with_sides(units, first, self.sides))[self.copies]
-            leaders = self.copies[first_of_each(of)]
-            units = units[leaders]
+            units = units[self.copies[first_of_each(of)]]
             filled = np.flatnonzero((units != 0).any(axis=1))
-            self.log.counts["groups"] = len(leaders)
             if draft is None and self._lasts():
                 draft = stack.enter_context(space.making(SKETCHED))
                 keys.save(draft.place / "keys")
@@ -177,7 +175,11 @@ class LocalExecutor:
                     keys = keys.moved(space.large / SKETCHED / "keys")
                 draft.commit({"keys": size, **self.log.snapshot()})
         self._take(of, filled, units, keys, banding, drawn)
-        return len(leaders)
+
+    @property
+    def groups(self) -> int:
+        """The number of different sets, empty ones included."""
+        return len(self._sketched.groups)
 
     def _restore_sketches(self) -> None:
         """Take up the band keys of an interrupted run."""

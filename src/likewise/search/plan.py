@@ -91,8 +91,12 @@ class Executor(Protocol[Answer_co]):
     def join(self) -> Answer_co:
         """Return all similar pairs, found by an exact join, which keeps its own log."""
 
-    def sketch(self, tuning: ChosenSearch, tick: Tick) -> int:
-        """Sketch the different documents; return how many different sets they have."""
+    def sketch(self, tuning: ChosenSearch, tick: Tick) -> None:
+        """Sketch the different documents."""
+
+    @property
+    def groups(self) -> int:
+        """How many different sets the sketched documents have."""
 
     @property
     def tuning(self) -> ChosenSearch:
@@ -135,8 +139,9 @@ def find(executor: Executor[Answer_co], tuning: ChosenSearch | None = None) -> A
         if tuning.banding is None:
             return executor.join()
         with _stage(executor, "sketch", len(executor.first)) as tick:
-            log.counts["groups"] = executor.sketch(tuning, tick)
+            executor.sketch(tuning, tick)
         executor.keep(SKETCHED)
+    log.counts["groups"] = executor.groups
     tuning = executor.tuning
     banding, written = tuning.banding, tuning.written
     assert banding is not None

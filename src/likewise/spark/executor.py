@@ -98,7 +98,7 @@ class ClusterExecutor:
         self._common = value_table(common) if len(common) else None
         self.items = SampledItems(self.corpus, self._shingler, self._common)
 
-    def sketch(self, tuning: ChosenSearch, tick: Tick) -> int:
+    def sketch(self, tuning: ChosenSearch, tick: Tick) -> None:
         """Sketch the documents where they are, and link those of equal sets."""
         corpus, kept = self.corpus, self._checkpoints
         assert tuning.banding is not None
@@ -113,6 +113,10 @@ class ClusterExecutor:
         if len(tuning.drawn):
             self._neighbours = neighbours(kept)
         self._grouped = find_groups(corpus, self._sketches, kept)
+
+    @property
+    def groups(self) -> int:
+        """The number of different documents, without those whose set an earlier one has."""
         return len(self.first) - len(self._grouped.rows)
 
     def pair(self, tick: Tick) -> int:
