@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,10 @@ from likewise.base.memory import parse_size
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, HASH, Similarities, tune_for
+from likewise.families.tuning import HASH, Similarities, tune_for
 from likewise.jobs.plan.machine import Machine, made_up, seconds
 from likewise.jobs.plan.result import Cluster, Forecast, SparkForecast, SparkStep
+from likewise.jobs.settings import Settings
 from likewise.search.band_keys import HeldKeys
 from likewise.search.candidates import most_candidates
 from likewise.search.items import TextItems
@@ -82,69 +84,43 @@ ASSUMPTIONS = (
 
 
 def cluster(
-    documents: float,
-    mean_bytes: float,
-    machines: int,
-    *,
-    cores_per_machine: int = 16,
-    memory_per_machine: str | int | None = None,
-    threshold: float = 0.8,
-    recall: float = 0.99,
-    shingle: str | Shingler = "words:5",
-    bands: int | None = None,
-    rows: int | None = None,
-    max_slots: int = DEFAULT_MAX_SLOTS,
-    machine: Machine | None = None,
+    documents: float, mean_bytes: float, machines: float, *, machine: Machine | None = None, **settings: Any
 ) -> Cluster:
     """Predict what deduplication needs on a cluster whose cores are as fast as those of this machine.
 
     It is assumed that the similarity of two unrelated documents falls off exponentially, with mean 0.02, and that one
     document in ten has a near-duplicate. Of all bandings that reach the recall at the threshold the fastest is taken:
     since texts must be sent over the network to be compared, it has more rows than one for a single machine.
+    settings: cores_per_machine, memory_per_machine, and of those of `plan` threshold, recall, shingle, bands, rows and
+        max_slots.
 
     >>> work = cluster(1e10, 5000, 1000, bands=20, rows=5)
     >>> work.text_bytes, work.key_bytes, work.shuffle["keys"]
     (50000000000000, 800000000000, 2400000000000)
     """
-    fleet = Fleet.of(
-        documents, mean_bytes, machines, cores_per_machine, memory_per_machine, threshold, recall, shingle, bands, rows
-    )
+    fleet = Fleet.of(documents, mean_bytes, machines, **settings)
     choice = [fleet.banding] if fleet.banding else []
-    choice = choice or tune_for(fleet.threshold, fleet.recall, fleet.corpus, max_slots).considered
+    choice = choice or tune_for(fleet.threshold, fleet.recall, fleet.corpus, fleet.max_slots).considered
     here = machine or Machine.measured(checks.threads("plan", None))
     speed = KernelSpeed.measured(fleet.shingler, fleet.mean_bytes)
     return min((fleet.forecast(banding, here, speed) for banding in choice), key=lambda forecast: forecast.total)
 
 
 def spark_cluster(
-    documents: float,
-    mean_bytes: float,
-    machines: float,
-    *,
-    cores_per_machine: int = 16,
-    memory_per_machine: str | int | None = None,
-    threshold: float = 0.8,
-    recall: float = 0.99,
-    shingle: str | Shingler = "words:5",
-    bands: int | None = None,
-    rows: int | None = None,
-    max_slots: int = DEFAULT_MAX_SLOTS,
-    machine: Machine | None = None,
+    documents: float, mean_bytes: float, machines: float, *, machine: Machine | None = None, **settings: Any
 ) -> SparkForecast:
     """Predict what `dedup` of so many documents takes on a Spark cluster whose cores are as fast as this machine's.
 
-    What is assumed of the documents is what `cluster` assumes. Bands and rows are those that the run would choose.
+    Parameters and assumptions are those of `cluster`. Bands and rows are those that the run would choose.
 
     >>> work = spark_cluster(1e9, 3000, 100, bands=20, rows=5)
     >>> work.steps["copies"].shuffle_bytes, work.steps["candidates"].shuffle_bytes
     (20000000000, 188000000000)
     """
-    fleet = Fleet.of(
-        documents, mean_bytes, machines, cores_per_machine, memory_per_machine, threshold, recall, shingle, bands, rows
-    )
+    fleet = Fleet.of(documents, mean_bytes, machines, **settings)
     n, most = fleet.documents, float(most_candidates(fleet.documents))
     corpus = replace(fleet.corpus, most=most)
-    banding = fleet.banding or tune_for(fleet.threshold, fleet.recall, corpus, max_slots).banding
+    banding = fleet.banding or tune_for(fleet.threshold, fleet.recall, corpus, fleet.max_slots).banding
     candidates, meetings = fleet.expected(banding, most)
     load = SparkLoad(n, n, n * fleet.mean_bytes, corpus.mean_size, banding, candidates, meetings, 1 - DUPLICATES)
     here = machine or Machine.measured(checks.threads("plan", None))
@@ -172,21 +148,21 @@ def of_input(
     return replace(work, notes=(*found.notes, *(ASSUMPTIONS[:2] if count > 1 else ())))
 
 
-@dataclass(frozen=True)
-class Fleet:
+@dataclass(frozen=True, kw_only=True)
+class Fleet(Settings):
     """Documents and machines, as they are asked about. `memory` is that of a machine, if it is given."""
 
+    owner: str = "plan"
     documents: int
     mean_bytes: float
     machines: int
     cores: int
     memory: int | None
-    threshold: float
-    recall: float
-    shingler: Shingler
-    banding: Banding | None
-    corpus: Similarities
-    """How similar such documents are."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        others = self.given("method", "estimate", "seed", "sketch", "ignore_common", "certify")
+        checks.unused(self.owner, others, "without an input")
 
     @classmethod
     def of(
@@ -194,30 +170,28 @@ class Fleet:
         documents: float,
         mean_bytes: float,
         machines: float,
-        cores: int,
-        memory: str | int | None,
-        threshold: float,
-        recall: float,
-        shingle: str | Shingler,
-        bands: int | None,
-        rows: int | None,
+        cores_per_machine: int = 16,
+        memory_per_machine: str | int | None = None,
+        **settings: Any,
     ) -> Fleet:
         """Check the parameters of `plan`."""
-        n, count, cores = (
-            _whole("documents", documents),
-            _whole("machines", machines),
-            _whole("cores_per_machine", cores),
+        memory = memory_per_machine
+        return cls(
+            documents=_whole("documents", documents),
+            mean_bytes=checks.number("plan", "mean_bytes", mean_bytes, 0, open_left=True, rule="a positive number"),
+            machines=_whole("machines", machines),
+            cores=_whole("cores_per_machine", cores_per_machine),
+            memory=None if memory is None else parse_size("plan", "memory_per_machine", memory),
+            **settings,
         )
-        mean = checks.number("plan", "mean_bytes", mean_bytes, 0, open_left=True, rule="a positive number")
-        if (bands is None) != (rows is None):
-            raise ParameterError("The 'bands' and 'rows' parameters of plan go together: give both or neither.")
-        threshold, recall = checks.threshold("plan", threshold), checks.recall("plan", recall)
-        given = None if memory is None else parse_size("plan", "memory_per_machine", memory)
-        banding = Banding(bands, rows) if bands is not None and rows is not None else None
-        shingler = parse_shingler(shingle, owner="plan")
+
+    @cached_property
+    def corpus(self) -> Similarities:
+        """How similar such documents are."""
+        shingler = self.shingler
         unit = BYTES_A_WORD if shingler.name in ("words", "stopwords") else 1
-        corpus = replace(Similarities.typical(n), mean_size=max(1.0, mean / unit - shingler.k + 1))
-        return cls(n, mean, count, cores, given, threshold, recall, shingler, banding, corpus)
+        size = max(1.0, self.mean_bytes / unit - shingler.k + 1)
+        return replace(Similarities.typical(self.documents), mean_size=size)
 
     def expected(self, banding: Banding, most: float = math.inf) -> tuple[float, float]:
         """Return the expected number of candidates, and how often two documents share a bucket, in every band counted.
@@ -381,9 +355,9 @@ class KernelSpeed:
         )
 
 
-def _whole(name: str, value: object) -> int:
+def _whole(name: str, value: float) -> int:
     """Return a positive whole number; 1e10 is one."""
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not good or not 1 <= float(value) < 1e18 or float(value) != int(float(value)):  # type: ignore[arg-type]
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < 1e18
+    if not good or value != int(value):
         raise ParameterError.of("plan", name, "a positive whole number", value)
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return int(value)
