@@ -20,8 +20,9 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -363,7 +364,7 @@ def maker_in(path: str | os.PathLike[str], header: dict[str, Any]) -> Maker:
         raise FormatError(f"{path}: the file does not say how the signatures were made: {error} is missing") from error
 
 
-def _read(path: str | os.PathLike[str], file: BinaryIO) -> tuple[NDArray[Any], dict[str, Any]]:
+def _read(path: str | os.PathLike[str], file: BufferedReader) -> tuple[NDArray[Any], dict[str, Any]]:
     title = file.readline(len(TITLE) + 20)
     version = title.removeprefix(TITLE).strip()
     if not title.startswith(TITLE) or not version.isdigit():
@@ -388,7 +389,7 @@ def _read(path: str | os.PathLike[str], file: BinaryIO) -> tuple[NDArray[Any], d
     check = hashlib.blake2b(title + line, digest_size=DIGEST)
     for start in range(0, size, BLOCK):
         part = flat[start : start + BLOCK]
-        if file.readinto(part) != len(part):  # type: ignore[attr-defined]
+        if file.readinto(part) != len(part):
             raise damaged
         check.update(part)
     if file.read() != check.digest():

@@ -355,8 +355,10 @@ class RecordPart(TablePart):
             stored = self.file.bytes if whole else consumed * used / len(data)
             yield RecordBlock(data[len(self.head) : used], 1, split), stored
 
-    packs_rows = False
-    """Whether `put` compresses the rows, each by itself."""
+    @property
+    def packs_rows(self) -> bool:
+        """Whether `put` compresses the rows, each by itself."""
+        return False
 
     def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
         """Write head and kept rows with the bytes they had."""

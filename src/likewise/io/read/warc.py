@@ -191,7 +191,7 @@ class Warc(RecordPart):
         return pa.table(columns)
 
     @property
-    def packs_rows(self) -> bool:  # type: ignore[override]
+    def packs_rows(self) -> bool:
         """True for gzip: each record is compressed by itself, as readers of WARC expect."""
         return self.file.compression == "gzip"
 
