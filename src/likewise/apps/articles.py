@@ -136,7 +136,7 @@ def articles(
     if html is None and (are_pages.all() or not are_pages.any()):
         html = bool(are_pages.any())
     parameters = {**chosen.to_dict(here.shingler), "keep": str(policy), "text": text, "id": id, "html": html, **reading}
-    parameters |= {"threads": resources.threads, "memory": budget.total}
+    parameters |= resources.used
     return Articles(table, pairs, run_json(OWNER, parameters, [here], log))
 
 

@@ -226,7 +226,7 @@ class _Run:
                 "inputs": self.inputs,
                 "source": self.source.state(),
             }
-        parameters = {**self.parameters, **shingled, **self.request.used, "spilled_bytes": space.disk}
+        parameters = {**self.parameters, **shingled, **self.request.resources.used, "spilled_bytes": space.disk}
         return Dedup(collection, matches, removal, self.log, parameters, self.earlier, about)
 
     def check_unchanged(self) -> None:

@@ -120,8 +120,3 @@ class SearchRequest(Settings):
             "text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden",
         )  # fmt: skip
         return {**self.to_dict(shingler), **{name: getattr(self.options, name) for name in names}}
-
-    @property
-    def used(self) -> dict[str, Any]:
-        """What the run may use, for run.json."""
-        return {"threads": self.resources.threads, "memory": self.resources.budget.total}

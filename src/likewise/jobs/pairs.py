@@ -120,7 +120,7 @@ def pairs(request: PairsRequest) -> Pairs:
     finally:
         space.finish()
     log.counts["pairs"] = len(found)
-    parameters = {**request.reported(parts[0].shingler), **request.used}
+    parameters = {**request.reported(parts[0].shingler), **request.resources.used}
     result = Pairs(_named(found, parts), run_json(OWNER, parameters, parts, log))
     result.traced(SetTrace.of(parts, whole.common))
     return result
@@ -290,7 +290,7 @@ def _vector_pairs(request: PairsRequest, log: RunLog) -> Pairs:
     with threadpool_limits(1, "blas"):
         left, right, distance = joined_vectors(space, split, across, aim, log, settings.k, settings.beyond)
     log.counts["pairs"] = len(left)
-    parameters = {**settings.to_dict(), "within": aim.within, **request.used}
+    parameters = {**settings.to_dict(), "within": aim.within, **request.resources.used}
     found = Pairs(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))
     found.traced(VectorTrace(tuple(parts)))
     return found

@@ -118,3 +118,8 @@ class Resources:
         """Check what the user gave; by default all cores and half of the free memory."""
         folder = checks.path(owner, "spill", spill) if spill is not None else None
         return cls(checks.threads(owner, threads), Budget.of(owner, memory), folder)
+
+    @property
+    def used(self) -> dict[str, Any]:
+        """The threads and the memory, for run.json."""
+        return {"threads": self.threads, "memory": self.budget.total}

@@ -161,7 +161,7 @@ def nearest(
     with threadpool_limits(1, "blas"):
         left, right, distance = neighbours(space, split, other is not None, int(k), aim, log)
     log.counts["pairs"] = len(left)
-    parameters = {**settings.to_dict(), "threads": resources.threads, "memory": resources.budget.total}
+    parameters = {**settings.to_dict(), **resources.used}
     del parameters["within"], parameters["beyond"]
     found = Nearest(distance_table(parts, split, left, right, distance), run_json(OWNER, parameters, parts, log))
     found.traced(VectorTrace(tuple(parts)))

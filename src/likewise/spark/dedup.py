@@ -59,7 +59,7 @@ def dedup(request: DedupRequest) -> SparkDedup:
         executor = SpreadExecutor(corpus, *given) if corpus.large else GatheredExecutor(corpus, *given)
         found = find(cast(Executor[Found], executor))
         folders = None if earlier is None else [str(one.directory) for one in earlier.states]
-        parameters = {**request.reported(shingler), "against": folders, "engine": "spark", **request.used}
+        parameters = {**request.reported(shingler), "against": folders, "engine": "spark", **request.resources.used}
         tables = tables_of(run, corpus, found, request.policy, ranks, earlier)
         state = _state(run, corpus, found, executor.built) if request.state else None
         return Answer(run, corpus, tables, parameters, state).write()

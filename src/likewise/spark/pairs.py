@@ -49,7 +49,7 @@ def pairs(request: PairsRequest) -> Pairs:
         log.counts["pairs"] = len(left)
         names = named(corpus, universe, left, request.id), named(corpus, universe, right, request.id)
         log.details["spark"] = run.described()
-        parameters = {**request.reported(shingler), "engine": "spark", **request.used}
+        parameters = {**request.reported(shingler), "engine": "spark", **request.resources.used}
         for one, part in zip(run.inputs, corpus.parts, strict=True):
             check_unchanged(run.session, one, part)
         stats = run_json(OWNER, parameters, list(corpus.parts), log)

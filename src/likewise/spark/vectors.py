@@ -81,7 +81,7 @@ def vector_pairs(request: PairsRequest) -> Pairs:
         log.counts["pairs"] = len(left)
         names = named(corpus, universe, left, settings.id), named(corpus, universe, right, settings.id)
         log.details["spark"] = run.described()
-        parameters = {**settings.to_dict(), "within": aim.within, "engine": "spark", **request.used}
+        parameters = {**settings.to_dict(), "within": aim.within, "engine": "spark", **request.resources.used}
         stats = run_json(OWNER, parameters, list(corpus.parts), log)
         run.checkpoints.finish(run.folder / WORK)
         return Pairs(distances_table(*names, distance), stats)

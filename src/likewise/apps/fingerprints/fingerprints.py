@@ -172,8 +172,7 @@ def fingerprints(
             log.notes.append("no rates: no two prints are of one finger, or no two are of different ones")
     parameters = {
         **asdict(settings), "threshold": threshold, "false_matches": false_matches,
-        "only": None if only is None else list(only), **columns, "threads": count,
-        "memory": resources.budget.total,
+        "only": None if only is None else list(only), **columns, **resources.used,
     }  # fmt: skip
     return Fingerprints(matches, fingers, scored, run_json(OWNER, parameters, given, log))
 

@@ -158,7 +158,6 @@ def mirrors(
     if method == "exact":
         checks.unused(OWNER, {"recall": (recall, RECALL)}, "with method='exact'")
     resources = Resources.of(OWNER, threads, memory, spill)
-    used = {"threads": resources.threads, "memory": resources.budget.total}
     reading: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors}
     log = RunLog.of(progress)
     known = Pages()
@@ -175,7 +174,7 @@ def mirrors(
         log.notes.append("There are no URLs, so there are no hosts to compare.")
     counts = np.bincount(known.host, minlength=len(known.hosts))
     paths = Paths(known, np.arange(listed), settings)
-    search: dict[str, Any] = {"method": method, "seed": seed, "spill": spill, **used}
+    search: dict[str, Any] = {"method": method, "seed": seed, "spill": spill, **resources.used}
     suspected = None if suspects is None else suspect_pairs(suspects, known, log)
     candidates = host_pairs(paths, settings, log, suspected, **search)
     columns = candidates.columns(paths, counts)
@@ -222,7 +221,7 @@ def mirrors(
         folded = _folded(left, right, same, known, groups, folding, log)
     names = {"url": url, "text": text, "source": source, "target": target}
     asked |= {"similar_links": folding["similar"], "template": folding["template"]}
-    parameters = {**settings.to_dict(), **asked, **names, **reading, **used}
+    parameters = {**settings.to_dict(), **asked, **names, **reading, **resources.used}
     parameters["suspects"] = None if suspects is None else "given"
     return Mirrors(table, pa.table(columns), folded, run_json(OWNER, parameters, [reader], log))
 

@@ -142,8 +142,7 @@ def passages(
     log.counts["unlisted"] = sum(len(part.spans) for part in parts) - len(listed)
     log.counts["suspects_with_passages"] = len(pc.unique(listed["suspect"]))
     columns = {"text": text, "id": id, "source_text": there["text"], "source_id": there["id"]}
-    used = {"threads": resources.threads, "memory": budget.total}
-    parameters = {**settings.to_dict(), "itself": itself, **columns, **reading, **used}
+    parameters = {**settings.to_dict(), "itself": itself, **columns, **reading, **resources.used}
     return Passages(listed, documents, run_json(OWNER, parameters, [reader.source for reader in readers], log))
 
 
