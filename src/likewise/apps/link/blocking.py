@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.link.comparison import similarity_of
-from likewise.apps.link.equal_keys import Blocks, banded, identical_fields, loose_blocks
+from likewise.apps.link.equal_keys import LIMIT, Blocks, banded, identical_fields, loose_blocks
 from likewise.apps.link.fields import Field, Floats, among, rarity
 from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, term_counts, weighted
 from likewise.base.arrays import Ints
@@ -139,6 +139,7 @@ def block(
         kinds["all_text"] = _nearest(rows, records, border, threads, tick, least)
         parts = [sorted_unique(part) for part in identical.parts(_room(budget), tick)]
         kinds["identical_fields"] = _concatenated(parts)
+        kinds["frequent_values"] = sorted_unique(_concatenated([_with_first(one, border) for one in crowded]))
     else:
         kinds = _many(fields, identical, crowded, border, seed, threads, budget, tick)
         notes.append(f"{whole:,} terms: candidates by bands of MinHash instead of nearest neighbours by all text")
@@ -147,6 +148,23 @@ def block(
     ways = {way: len(keys) for way, keys in kinds.items()}
     merged = sorted_unique(_concatenated([kinds.pop(way) for way in ways]))
     return RecordPairs(merged // records, merged % records, ways, notes), rows
+
+
+def _with_first(field: Field, border: int) -> Ints:
+    """Return the pairs of each record and the first one that has its value, of values that more than LIMIT have.
+
+    A value may be frequent because its entity is: then these pairs connect its records. Of two tables, a record is
+    paired with the first one of the other.
+    """
+    records = len(field.codes)
+    first = np.full((2, len(field.texts) + 1), -1)
+    for side, (start, stop) in enumerate(((0, border or records), (border, records))):
+        values, rows = np.unique(field.codes[start:stop], return_index=True)
+        first[side, values] = rows + start
+    own = (np.arange(records) < border) if border else np.zeros(records, bool)
+    other = first[own.astype(int), field.codes]
+    rows = np.flatnonzero((np.append(field.counts, 0)[field.codes] > LIMIT) & (other >= 0) & (other != np.arange(records)))
+    return np.minimum(rows, other[rows]) * records + np.maximum(rows, other[rows])
 
 
 def _room(budget: Budget) -> int:

@@ -285,6 +285,14 @@ def among(field: Field, *codes: Ints) -> tuple[Field, list[Ints]]:
     return few, np.split(places.astype(np.int64), np.cumsum([len(some) for some in codes])[:-1])
 
 
+def without_values(field: Field, values: Ints) -> Field:
+    """Return a field in which some values, given as places in `texts`, are missing."""
+    codes, counts = field.codes.copy(), field.counts.copy()
+    codes[np.isin(codes, values)] = -1
+    counts[values] = 0
+    return replace(field, codes=codes, counts=counts)
+
+
 def rarity(field: Field) -> Floats:
     """Return the negative logarithm of the relative frequency of each value: the most its agreement can be worth."""
     return np.log(max(1, field.present) / np.maximum(1, field.counts))

@@ -88,19 +88,24 @@ class MatchModel:
         """
         found = {one.name: self.of(one) for one in compared}
         if self.related:
-            odds = self._related(found, self.prior + np.sum(list(found.values()), axis=0))
+            odds = self._related(compared, found, self.prior + np.sum(list(found.values()), axis=0))
             some = np.logaddexp.reduce(odds, axis=0)
             lost = np.logaddexp(0.0, some)
-            for names, part in zip(self.related, np.exp(odds - some), strict=True):
+            for names, part in zip(self.related, np.exp(odds - np.maximum(some, np.finfo(float).min)), strict=True):
                 for name in names:
                     found[name] = found[name] - part * lost / len(names)
         return found
 
-    def _related(self, weights: dict[str, Floats], total: Floats) -> Floats:
-        """Return the log-odds of related pairs, against other pairs that are no matches, a row for each kind."""
-        found: Floats = np.stack(
-            [more + total - np.sum([weights[name] for name in names], axis=0) for names, more in self.related.items()]
-        )
+    def _related(self, compared: list[FieldAgreement], weights: dict[str, Floats], total: Floats) -> Floats:
+        """Return the log-odds of related pairs, against other pairs that are no matches, a row for each kind.
+
+        Pairs without the fields that tell are not taken for related.
+        """
+        level = {one.name: one.level for one in compared}
+        found = np.full((len(self.related), len(total)), -np.inf)
+        for row, (names, more) in zip(found, self.related.items(), strict=True):
+            known = np.logical_or.reduce([level[name] >= 0 for name in names])
+            row[known] = (more + total - np.sum([weights[name] for name in names], axis=0))[known]
         return found
 
     def scores(self, compared: list[FieldAgreement]) -> Floats:
@@ -116,7 +121,7 @@ class MatchModel:
             return total, {}
         weights = {one.name: self.of(one) for one in compared}
         total = self.prior + np.sum(list(weights.values()), axis=0)
-        odds = self._related(weights, total)
+        odds = self._related(compared, weights, total)
         others = np.logaddexp.reduce([np.zeros_like(total), *odds], axis=0)
         whole = np.logaddexp(others, total)
         return total - others, {names: np.exp(one - whole) for names, one in zip(self.related, odds, strict=True)}
@@ -295,6 +300,11 @@ def misleading(model: MatchModel) -> list[str]:
     return [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[EQUAL] < WRONG]
 
 
+def odd(model: MatchModel) -> list[str]:
+    """Return the fields whose different values would be evidence of a match."""
+    return [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[0] > -WRONG]
+
+
 def doubts(model: MatchModel, scores: Floats, left: Ints, right: Ints, records: int, seed: int = 1) -> str | None:
     """Return why the model cannot be believed, or None.
 
@@ -303,9 +313,9 @@ def doubts(model: MatchModel, scores: Floats, left: Ints, right: Ints, records: 
     wrong = misleading(model)
     if wrong:
         return f"identical values of {', '.join(wrong)} would be evidence against a match"
-    odd = [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[0] > -WRONG]
-    if odd:
-        return f"different values of {', '.join(odd)} would be evidence of a match"
+    strange = odd(model)
+    if strange:
+        return f"different values of {', '.join(strange)} would be evidence of a match"
     idle = [name for name, logs in model.weights.items() if name != ALL_TEXT and logs[EQUAL] < NOTHING]
     if 2 * len(idle) > len(model.weights):
         return f"identical values of {', '.join(idle)} would be no evidence of a match"

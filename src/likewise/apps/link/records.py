@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from likewise.apps.link.columns import ComparedColumns, given_columns, paired_columns
-from likewise.apps.link.fields import Field, as_strings, make_field
+from likewise.apps.link.fields import Field, as_strings, make_field, without_values
+from likewise.apps.link.repeated_fields import repeated
 from likewise.apps.link.uninformative_fields import uninformative
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import all_at_once
@@ -159,12 +160,28 @@ def records_of(
             notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)
-    untold = {} if fields is not None or all_fields or len(made) < 2 else uninformative(made, border, threads=threads)
-    notes.extend(f"{name}: {why}" for name, why in untold.items())
-    made[:] = [one for one in made if one.name not in untold]
+    if fields is None and not all_fields:
+        _leave_out(made, border, threads, notes)
     if not made:
         raise InputError(f"{wheres[0]}: no column distinguishes records; all of them are constant or missing")
     return records
+
+
+def _leave_out(made: list[Field], border: int, threads: int, notes: list[str]) -> None:
+    """Leave out the fields that repeat others or say nothing, and the values that mean none, each with a note."""
+    told = repeated(made, border)
+    notes.extend(f"{name}: {why}" for name, why in told.items())
+    made[:] = [one for one in made if one.name not in told]
+    if len(made) > 1:
+        found = uninformative(made, border, threads=threads)
+        notes.extend(f"{name}: {why}" for name, why in found.fields.items())
+        made[:] = [one for one in made if one.name not in found.fields]
+        for place, one in enumerate(made):
+            values = found.values.get(one.name)
+            if values is not None:
+                listed = ", ".join(repr(one.texts[int(value)].as_py()) for value in values)
+                notes.append(f"{one.name}: {listed} agrees by chance in records that share the rest; taken as missing")
+                made[place] = without_values(one, values)
 
 
 def read_table(source: Any, parameter: str) -> tuple[pa.Table, str, list[dict[str, Any]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.apps.link.blocking import is_rich
 from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.fields import Field, Floats, among, rarity
 from likewise.apps.link.terms import hashed
@@ -32,8 +33,8 @@ PAIRS = 20_000
 """Pairs of records with a rare value in common that are looked at; the agreement of a field is measured in those that
 share enough."""
 
-LEAST = 30
-"""Pairs with both values from which the agreement of a field is judged."""
+LEAST, LEAST_FREQUENT = 30, 10
+"""Pairs with both values from which the agreement of a field is judged, and of one in which many pairs agree."""
 
 SIGNIFICANT = 3.0
 """Standard errors by which a field must agree more often than by chance: one field of a thousand that tells nothing
@@ -55,6 +56,33 @@ DENSE = 1.1
 KEYS = 100_000
 """Records by whose rare values pairs are found, about; of more records, a part of the values is used."""
 
+FREQUENT = 0.05
+"""Part of all pairs that agree in a field from which on it says little of who a record is: it is then judged in the
+pairs that share most, if too few share enough; as are all fields of two tables, which have matches, or one would not
+link them."""
+
+BEST = 200
+"""These pairs."""
+
+SPIKE = 0.05
+"""Part of the records that have a value from which on it may be a placeholder."""
+
+SEEN = 100
+"""Values, in pairs of records that share enough, from which on one may be a placeholder."""
+
+HALF = 0.5
+"""A placeholder agrees less than this times as often, beyond chance, as another frequent value of the field does."""
+
+SHARED_NAME = 0.3
+"""Different values per record, at most, of a name that many records share: those of the patents of a company."""
+
+SURE_NAME = 0.5
+"""How much more alike such names are, at least, in records that share the other fields than by chance."""
+
+VARIES = 0.45
+"""An attribute of the record, not of its entity, is less than this times as much more alike as the name is."""
+
+VARYING = "varies among records that share the name; left out"
 UNTOLD = "agrees no more often than by chance in records that share everything else; left out"
 NEARLY_EMPTY = "hardly any record has a value; left out"
 NUMBER = re.compile(r"\d{1,15}", re.ASCII)
@@ -63,19 +91,31 @@ Keys = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Pairs = tuple[Ints, Ints]
 
 
-def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: int = 1) -> dict[str, str]:
-    """Return the fields that are better left out, with the reason; one field always remains.
+@dataclass(frozen=True)
+class Uninformative:
+    """The fields that are better left out, with the reason, and values of others that mean none, as places in `texts`.
 
-    Texts of several words are not judged. The least telling are judged first: row numbers, whose values must be equal
-    to agree, then those that connect the fewest records.
+    A placeholder, such as 0.0 or 1900-01-01, agrees no more often than by chance in records that share everything
+    else, while other values of its field do.
     """
-    found: dict[str, str] = {}
+
+    fields: dict[str, str]
+    values: dict[str, Ints]
+
+
+def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: int = 1) -> Uninformative:
+    """Return the fields and values that say nothing of who a record is; one field always remains.
+
+    Texts of many different values are not judged. The least telling are judged first: row numbers, whose values must be
+    equal to agree, then those that connect the fewest records.
+    """
+    found = Uninformative({}, {})
     records = len(fields[0].codes)
     if records < SMALL:
         return found
     kept = list(fields)
     short = [one for one in fields if not one.long]
-    numbered = {one.name: is_numbered(one, border) for one in short}
+    numbered = {one.name for one in short if is_numbered(one, border)}
     linked = [*((one,) for one in fields), *combinations(short, 2)]
     pairs = all_at_once([partial(_links, some, border) for some in linked], threads)
     links = {tuple(one.name for one in some): found for some, found in zip(linked, pairs, strict=True)}
@@ -83,24 +123,74 @@ def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: 
     weighed = all_at_once([partial(_worth, one, used) for one in fields], threads)
     worth = {one.name: found for one, found in zip(fields, weighed, strict=True)}
     needed = float(np.log(border * (records - border) if border else records * (records - 1) / 2))
-    for field in sorted(short, key=lambda one: (not numbered[one.name], len(links[one.name,][0]))):
+    means: dict[str, float] = {}
+    for field in sorted(fields, key=lambda one: (is_rich(one), one.name not in numbered, len(links[one.name,][0]))):
         others = [one for one in kept if one is not field]
         if not others:
             break
         known = {one.name for one in others}
         left, right = _some([pairs for keys, pairs in links.items() if known.issuperset(keys)], seed)
-        sure = np.sum([worth[one.name](left, right) for one in others], axis=0) >= needed
-        judged = replace(field, kind="exact") if numbered[field.name] else field
-        why = _why_not(field, others, border, _more_alike(judged, left[sure], right[sure], seed))
+        evidence = np.sum([worth[one.name](left, right) for one in others], axis=0)
+        both = (field.codes[left] >= 0) & (field.codes[right] >= 0)
+        sure = evidence >= needed
+        frequent = _agreeing(field) >= FREQUENT
+        if np.count_nonzero(sure & both) < LEAST and (border or frequent):
+            sure = np.argsort(-np.where(both, evidence, -1), kind="stable")[:BEST]
+        judged = replace(field, kind="exact") if field.name in numbered else field
+        alike = _more_alike(judged, left[sure], right[sure], seed)
+        if len(alike) >= LEAST:
+            means[field.name] = float(alike.mean())
+        if is_rich(field):
+            continue
+        why = _why_not(field, others, border, alike, LEAST_FREQUENT if frequent else LEAST)
         if why is not None:
-            found[field.name] = why
+            found.fields[field.name] = why
             kept = others
+        elif len(values := _placeholders(field, border, left[sure], right[sure])):
+            found.values[field.name] = values
+    if not border:
+        found.fields.update(dict.fromkeys(_varying(kept, means), VARYING))
     return found
 
 
-def _why_not(field: Field, others: Sequence[Field], border: int, alike: Floats) -> str | None:
+def _varying(fields: Sequence[Field], means: dict[str, float]) -> list[str]:
+    """Return all fields but the name if they vary among the records of an entity, in a table of few different names.
+
+    means: how much more alike the values are than by chance, in records that share the other fields.
+    """
+    names = [one for one in fields if one.long and len(one.texts) <= SHARED_NAME * one.present]
+    best = max(names, key=lambda one: means.get(one.name, 0.0), default=None)
+    if best is None or means.get(best.name, 0.0) < SURE_NAME:
+        return []
+    others = [one.name for one in fields if one is not best]
+    return others if all(means.get(name, 0.0) < VARIES * means[best.name] for name in others) else []
+
+
+def _placeholders(field: Field, border: int, left: Ints, right: Ints) -> Ints:
+    """Return the frequent values that, in these pairs, agree by chance, unlike the other values of the field.
+
+    Of two tables, they are frequent in both: values that the other writes differently do not agree either.
+    """
+    a, b = field.codes[left], field.codes[right]
+    known = (a >= 0) & (b >= 0)
+    a, b = a[known], b[known]
+    size = len(field.texts)
+    sides = (np.bincount(a, minlength=size) + np.bincount(b, minlength=size)) / 2
+    part = sides / max(1, len(a))
+    more = np.bincount(a[a == b], minlength=size) - part * sides
+    most = np.maximum(1e-9, sides - part * sides)
+    share = more / np.maximum(1e-9, sides - part * sides)
+    best = float(share[sides >= SEEN].max(initial=0.0))
+    asked = (sides >= SEEN) & (share + SIGNIFICANT / np.sqrt(2 * np.maximum(1, sides)) < HALF * best)
+    for codes in (field.codes[:border], field.codes[border:]) if border else (field.codes,):
+        there = codes[codes >= 0]
+        asked &= np.bincount(there, minlength=size) >= SPIKE * len(there)
+    return np.flatnonzero(asked)
+
+
+def _why_not(field: Field, others: Sequence[Field], border: int, alike: Floats, least: int) -> str | None:
     """Return why a field is left out, or None; `alike` is how much more alike its values are than by chance."""
-    if len(alike) >= LEAST:
+    if len(alike) >= least:
         error = float(alike.std()) / np.sqrt(len(alike))
         return UNTOLD if float(alike.mean()) <= SIGNIFICANT * error else None
     there = field.codes >= 0
@@ -109,6 +199,11 @@ def _why_not(field: Field, others: Sequence[Field], border: int, alike: Floats) 
         return None
     further = (pc.mean(pc.is_in(field.texts, one.texts)).as_py() >= FURTHER for one in others)
     return None if any(further) else NEARLY_EMPTY
+
+
+def _agreeing(field: Field) -> float:
+    """Return the part of the pairs that have the same value."""
+    return float(((field.counts / max(1, field.present)) ** 2).sum())
 
 
 def is_numbered(field: Field, border: int) -> bool:
@@ -215,7 +310,7 @@ def _more_alike(field: Field, left: Ints, right: Ints, seed: int) -> Floats:
     a, b = field.codes[left].astype(np.int64), field.codes[right].astype(np.int64)
     known = (a >= 0) & (b >= 0)
     a, b = a[known], b[known]
-    if len(a) < LEAST:
+    if len(a) < LEAST_FREQUENT:
         return np.zeros(0)
     other = np.random.default_rng(seed).permutation(b)
     few, (a, b, other) = among(field, a, b, other)
