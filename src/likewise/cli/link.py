@@ -267,18 +267,23 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
         width = max(map(len, details["points"]))
         for name, points in details["points"].items():
             yield f"  {name:<{width}}  {points['disagree']:+6.1f}  {points['agree']:+6.1f}"
-    expected = ""
+    yield f"{details['rule']}; threshold {details['threshold']:.4g}"
+    if "expected_precision" in details:
+        yield f"expected precision {details['expected_precision']:.3f}, the mean probability of the matches"
     if "expected_f1" in details:
         low, high = details["expected_f1_range"]
-        expected = f"; expected F1 {details['expected_f1']:.3f} ({low:.3f} to {high:.3f})"
-    yield f"{details['rule']}; threshold {details['threshold']:.4g}{expected}"
+        yield f"expected F1 {details['expected_f1']:.3f} ({low:.3f} to {high:.3f})"
+    else:
+        yield f"expected F1 not known: {details['expected_f1_unknown']}"
     matches = show.count(counts["matches"], "match", "matches")
     clusters = f" in {show.count(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
     yield f"{matches}{clusters}"
     if "labels" in details:
         yield from _gained(details["labels"])
-    if "completeness" in details:
-        part = details["completeness"]
+    part = details["completeness"]
+    if "unknown" in part:
+        yield f"blocking recall not known: {part['unknown']}"
+    else:
         about, low, high = (f"{100 * part[name]:.3g}" for name in ("estimate", "low", "high"))
         names = " and ".join(part["fields"])
         yield f"blocking recall ≈ {about} % ({low} to {high} %, if errors in {names} are independent)"

@@ -91,10 +91,11 @@ def linkage_page(run: FinishedRun) -> ReportPage:
 def _how(run: FinishedRun) -> str:
     method, details = (run.stats["method"] or {}).get("taken", ""), run.details
     told = f"Field weights were learned from the data ({method})." if method.startswith("fellegi") else ""
-    if "completeness" in details:
-        part = details["completeness"]
-        most = share(part["estimate"], 1)
-        told += f" Blocking recall ≈ {most}, estimated without labels."
+    part = details.get("completeness", {})
+    if "estimate" in part:
+        told += f" Blocking recall ≈ {share(part['estimate'], 1)}, estimated without labels."
+    elif "unknown" in part:
+        told += f" Blocking recall is not known: {part['unknown']}."
     return told.strip().replace("fellegi-sunter", "Fellegi–Sunter")
 
 

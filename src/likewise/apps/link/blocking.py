@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -163,8 +164,11 @@ def _with_first(field: Field, border: int) -> Ints:
         first[side, values] = rows + start
     own = (np.arange(records) < border) if border else np.zeros(records, bool)
     other = first[own.astype(int), field.codes]
-    rows = np.flatnonzero((np.append(field.counts, 0)[field.codes] > LIMIT) & (other >= 0) & (other != np.arange(records)))
-    return np.minimum(rows, other[rows]) * records + np.maximum(rows, other[rows])
+    rows = np.flatnonzero(
+        (np.append(field.counts, 0)[field.codes] > LIMIT) & (other >= 0) & (other != np.arange(records))
+    )
+    keys: Ints = np.minimum(rows, other[rows]) * records + np.maximum(rows, other[rows])
+    return keys
 
 
 def _room(budget: Budget) -> int:
@@ -315,9 +319,7 @@ def completeness(candidates: RecordPairs, truth: Ints, records: int) -> float:
 
 
 AGREE = 0.5
-"""Similarity from which on two values agree, so that the pair would be found by this field. Of 0.5 and 0.8, and of this
-estimate and Chao's bound over all fields, it is the choice whichever of nine data sets is left out; the error of the
-one left out is 0.011 on average and 0.059 (films) at most."""
+"""Similarity from which on two values agree, so that the pair would be found by this field."""
 
 LEAST_MATCHES = 30
 """Matches from which the number of all is estimated, and matches that must agree in both fields."""
@@ -325,34 +327,56 @@ LEAST_MATCHES = 30
 MOST_MATCHES = 20_000
 """Matches that are looked at: the error of a share is below 1 %."""
 
+FILLED = 0.9
+"""Part of the records that have a value of a field, at least: matches that miss it are not seen by it."""
+
+CAPTURES = 3
+"""Fields that most matches agree in; each two of them give an estimate."""
+
+DEPENDENT = 0.2
+"""Correlation of agreement among the matches from which on two fields do not err independently."""
+
 WIDTH = 1.96
 """Standard errors on each side of the estimate: an interval of 95 %."""
 
 
-def estimated_blocking_recall(fields: Sequence[Field], pairs: Ints, seed: int = 1) -> dict[str, Any] | None:
-    """Return the part of all matches that were found as candidates, with an interval; None if it cannot be estimated.
+def estimated_blocking_recall(fields: Sequence[Field], pairs: Ints, seed: int = 1) -> dict[str, Any]:
+    """Return the part of all matches that were found as candidates, with an interval, or why it is not known.
 
-    By capture and recapture (Lincoln and Petersen, Chapman): the captures are the two fields that most matches agree
-    in. If they err independently, the part that agree in the first is the same among those that agree in the second as
-    among all. Fields that err together, such as a title and a description that repeats it, make it too high.
+    By capture and recapture (Lincoln and Petersen, Chapman): the captures are two fields that most matches agree in. If
+    they err independently, the part that agree in the first is the same among those that agree in the second as among
+    all. Of the three fields that most matches agree in, each two give an estimate, unless they agree together; the
+    lowest counts, as fields that err together make it too high.
     """
-    if len(fields) < 2 or len(pairs) < LEAST_MATCHES:
-        return None
+    if len(fields) < 2:
+        return {"unknown": "it takes two fields that err independently"}
+    if len(pairs) < LEAST_MATCHES:
+        return {"unknown": f"it takes {LEAST_MATCHES} matches"}
     if len(pairs) > MOST_MATCHES:
         pairs = pairs[np.random.default_rng(seed).choice(len(pairs), MOST_MATCHES, replace=False)]
-    agree = [_agree(field, pairs[:, 0], pairs[:, 1]) for field in fields]
-    one, other = sorted(range(len(fields)), key=lambda place: -int(agree[place].sum()))[:2]
-    both = int((agree[one] & agree[other]).sum())
-    if both < LEAST_MATCHES:
+    agree = {one.name: _agree(one, pairs[:, 0], pairs[:, 1]) for one in fields}
+    names = sorted(agree, key=lambda name: -int(agree[name].sum()))[:CAPTURES]
+    sparse = [one.name for one in fields if one.name in names and one.present < FILLED * len(one.codes)]
+    if sparse:
+        return {"unknown": f"many records have no {', '.join(sparse)}, and matches may be missed for it"}
+    found = [_captured(one, other, agree[one], agree[other]) for one, other in combinations(names, 2)]
+    known = [one for one in found if one is not None]
+    if not known:
+        return {"unknown": f"{', '.join(names)} agree together in matches, or too rarely"}
+    lowest = min(known, key=lambda one: float(one["estimate"]))
+    return {**lowest, "low": min(one["low"] for one in known), "high": max(one["high"] for one in known)}
+
+
+def _captured(one: str, other: str, first: Any, second: Any) -> dict[str, Any] | None:
+    """Return the estimate by two fields, None if they agree together in matches, or in few."""
+    both, size = int((first & second).sum()), len(first)
+    spread = float(np.sqrt(first.var() * second.var()))
+    together = (both / size - float(first.mean() * second.mean())) / spread if spread else 0.0
+    if both < LEAST_MATCHES or together > DEPENDENT:
         return None
-    low, middle, high = chapman(int(agree[one].sum()), int(agree[other].sum()), both)
-    names = sorted((one, other))
-    return {
-        "estimate": round(min(1.0, len(pairs) / middle), 4),
-        "low": round(min(1.0, len(pairs) / high), 4),
-        "high": round(min(1.0, len(pairs) / max(low, 1.0)), 4),
-        "fields": [fields[place].name for place in names],
-    }
+    ends = chapman(int(first.sum()), int(second.sum()), both)
+    low, middle, high = (round(min(1.0, size / max(1.0, number)), 4) for number in reversed(ends))
+    return {"estimate": middle, "low": low, "high": high, "fields": [one, other]}
 
 
 def chapman(first: int, second: int, both: int) -> tuple[float, float, float]:

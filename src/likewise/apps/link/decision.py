@@ -18,6 +18,7 @@ from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import ScoredRecords, Scorer
 from likewise.base.arrays import Ints
 from likewise.kernels.graph import auction
+from likewise.kernels.linking import two_best
 
 STEP = 1e-3
 """Step of the auction: the total gain of an assignment is within this much per record of the best one."""
@@ -322,6 +323,45 @@ def ranked_pairs(
     return places[order], ranked[order]
 
 
+def match_probabilities(
+    left: Ints,
+    right: Ints,
+    scores: Floats,
+    usable: NDArray[np.bool_],
+    records: int,
+    single: tuple[bool, bool],
+    expected: float | None = None,
+) -> Floats:
+    """Return the probability that each pair is a match where a record has at most one, by a rule (`Decision.single`).
+
+    Of a record's best pairs it is estimated with the decision (`split`) from their scores and their lead over rivals;
+    other pairs trail, and what they trail by is a negative lead; they have at most what the best pair leaves.
+    """
+    found = np.zeros(len(left))
+    places = np.flatnonzero(usable)
+    if not len(places):
+        return found
+    a, b, value = left[places], right[places], scores[places]
+    ranked = _one_to_one(a, b, value, records) if all(single) else _one_each(a, b, value, records, single)
+    rivals = np.full(len(places), float(value.min()))
+    for side, counts in ((a, single[0]), (b, single[1])):
+        if counts:
+            best, second = two_best(side, value, records)
+            leads = best[side] == np.arange(len(places))
+            rivals = np.maximum(rivals, np.where(leads, second[side], value[best[side]]))
+    order = np.argsort(ranked.first, kind="stable")
+    probable = ranked.matches(expected if all(single) else None)
+    likely = np.interp(2 * value - rivals, ranked.first[order], probable[order], left=0.0)
+    taken = np.zeros((2, records))
+    for row, side, counts in zip(taken, (a, b), single, strict=True):
+        if counts:
+            row[side[ranked.chosen]] = probable
+    likely = np.minimum(likely, 1 - np.maximum(taken[0][a], taken[1][b]))
+    likely[ranked.chosen] = probable
+    found[places] = likely
+    return found
+
+
 @dataclass(frozen=True)
 class KnownPairs:
     """The candidates whose answer is known from labels: their places among the candidates, and the answers."""
@@ -362,6 +402,20 @@ class MatchRules:
             left, right, scored.value, scored.usable, n, cut, self.one_to_one, lowest, expected, alike
         )
         return self.corrected(decision, known), None
+
+    def probabilities(self, scored: ScoredRecords, decision: Decision, known: KnownPairs) -> Floats:
+        """Return the probability that each candidate is a match, NaN if the scores do not say it.
+
+        Where a record may have several matches, that is what the model says; points and likeness do not.
+        """
+        expected = None if scored.matches is None else scored.matches.matches
+        if any(decision.single):
+            left, right, n = self.candidates.left, self.candidates.right, self.records.count
+            found = match_probabilities(left, right, scored.value, scored.usable, n, decision.single, expected)
+        else:
+            found = np.where(scored.usable, scored.probable, 0.0)
+        found[known.places] = known.match
+        return found
 
     def corrected(self, found: Decision, known: KnownPairs) -> Decision:
         """Return the decision with labelled matches, and without pairs that labels exclude or that rival a match."""

@@ -172,20 +172,23 @@ MOST_LISTED, LISTED_PER_RECORD = 1_000_000, 10
 
 @dataclass(frozen=True)
 class MatchedPairs:
-    """Matches: two columns of records, their scores, and the points of every field."""
+    """Matches: two columns of records, their scores, probabilities (NaN: unknown), and the points of every field."""
 
     pairs: Ints
     scores: Floats
+    probable: Floats
     points: dict[str, Floats]
 
 
-def chosen_pairs(candidates: RecordPairs, scored: ScoredRecords, chosen: Ints) -> MatchedPairs:
+def chosen_pairs(candidates: RecordPairs, scored: ScoredRecords, probable: Floats, chosen: Ints) -> MatchedPairs:
     """Return some of the candidates as matches."""
     pairs = np.stack([candidates.left[chosen], candidates.right[chosen]], axis=1)
-    return MatchedPairs(pairs, scored.value[chosen], scored.points(chosen))
+    return MatchedPairs(pairs, scored.value[chosen], probable[chosen], scored.points(chosen))
 
 
-def pairs_within(candidates: RecordPairs, scored: ScoredRecords, scorer: Scorer, groups: Ints) -> MatchedPairs:
+def pairs_within(
+    candidates: RecordPairs, scored: ScoredRecords, probable: Floats, scorer: Scorer, groups: Ints
+) -> MatchedPairs:
     """Return all pairs inside clusters, with scores; those that were no candidates are compared now.
 
     All pairs are listed up to MOST_LISTED, or LISTED_PER_RECORD times the records. If there are more, those of the
@@ -197,7 +200,7 @@ def pairs_within(candidates: RecordPairs, scored: ScoredRecords, scorer: Scorer,
     home = groups[candidates.left]
     listed = (sizes[home] <= cap) | (home == candidates.left)
     same = np.flatnonzero((home == groups[candidates.right]) & listed)
-    known = chosen_pairs(candidates, scored, same)
+    known = chosen_pairs(candidates, scored, probable, same)
     order = np.argsort(groups, kind="stable")
     starts = np.cumsum(sizes) - sizes
     every = [_listed(order, starts[sizes == size], size, cap) for size in np.unique(sizes[sizes > 2]).tolist()]
@@ -212,6 +215,7 @@ def pairs_within(candidates: RecordPairs, scored: ScoredRecords, scorer: Scorer,
     return MatchedPairs(
         np.concatenate([known.pairs, np.stack([missed // n, missed % n], axis=1)]),
         np.concatenate([known.scores, others.value]),
+        np.concatenate([known.probable, others.probable]),
         {name: np.concatenate([some, points[name]]) for name, some in known.points.items()},
     )
 
@@ -351,6 +355,7 @@ class FurtherCopies:
         return MatchedPairs(
             np.concatenate([self.kept[found.pairs], pairs]),
             np.append(found.scores, found.scores[rows]),
+            np.append(found.probable, found.probable[rows]),
             {name: np.append(points, points[rows]) for name, points in found.points.items()},
         )
 

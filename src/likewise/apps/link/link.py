@@ -14,7 +14,7 @@ from likewise.apps.link import synonyms
 from likewise.apps.link.blocking import RecordPairs, block, completeness, estimated_blocking_recall
 from likewise.apps.link.checkpoints import LinkCheckpoints, checkpoints
 from likewise.apps.link.decision import NOTHING_KNOWN, Decision, KnownPairs, MatchRules
-from likewise.apps.link.entities import FurtherCopies, chosen_pairs, pairs_within
+from likewise.apps.link.entities import FurtherCopies, MatchedPairs, chosen_pairs, pairs_within
 from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, labelled_pairs, merged, quality
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.points import check_weights
@@ -38,6 +38,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.extras import installed
 from likewise.base.runlog import Progress, RunLog, run_json
+from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
@@ -310,9 +311,12 @@ def _decide(
             decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
     scored.describe(log)
     log.details |= {"rule": decision.rule, "threshold": round(float(decision.threshold * scored.unit), 4)}
-    if decision.expected_f1 is not None and scored.matches is not None and tables.records.is_complete:
+    unknown = _why_no_f1(tables, scored, decision)
+    if unknown is None and scored.matches is not None and decision.expected_f1 is not None:
         log.details["expected_f1"] = round(decision.expected_f1, 4)
         log.details["expected_f1_range"] = scored.matches.f1_range(decision.expected_f1)
+    else:
+        log.details["expected_f1_unknown"] = unknown
     return decision, groups
 
 
@@ -330,10 +334,11 @@ def _result(
     """Return the tables of matches and clusters of all records, and what is known about them."""
     records, copies, candidates = tables.records, tables.copies, rules.candidates
     with log.stage("tables"):
+        probable = rules.probabilities(scored, decision, known)
         if groups is None:
-            matched = chosen_pairs(candidates, scored, decision.chosen)
+            matched = chosen_pairs(candidates, scored, probable, decision.chosen)
         else:
-            matched = pairs_within(candidates, scored, rules.scorer, groups)
+            matched = pairs_within(candidates, scored, probable, rules.scorer, groups)
         matched = copies.matches(matched, *decision.single)
         matches = matches_table(records, matched, scored.unit)
         labels = None if groups is None else copies.clusters(groups)
@@ -342,17 +347,61 @@ def _result(
     if labels is not None:
         sizes = np.bincount(labels)
         log.counts |= {"clusters": int((sizes > 1).sum()), "clustered": int(sizes[sizes > 1].sum())}
-    trace = LinkageTrace(records, copies, rules, scored.slim, decision, groups, matched.pairs, known, tables.windows)
+    trace = LinkageTrace(
+        records, copies, rules, scored.slim, decision, probable, groups, matched.pairs, known, tables.windows
+    )
     count_scores(log, trace.pairs[2], matched.scores * scored.unit)
-    captured = estimated_blocking_recall(records.fields, matched.pairs, request.seed)
-    if captured is not None:
-        log.details["completeness"] = captured
+    log.details["completeness"] = estimated_blocking_recall(records.fields, matched.pairs, request.seed)
+    _judge(matched, labels, decision, log)
     if tables.truth is not None:
         part = completeness(candidates, copies.mapped(tables.truth).matches, rules.records.count)
         log.details["truth"] = quality(matched.pairs, tables.truth, records.count, part)
     weights = weights_table(scored, decision.chosen, request.seed)
     stats = run_json("link", request.parameters(tables.weights), [records], log)
     return Links(matches, clusters, validation, weights, stats, trace)
+
+
+def _why_no_f1(tables: _Tables, scored: ScoredRecords, decision: Decision) -> str | None:
+    """Return why no F1 is stated, None if one is."""
+    if not tables.records.border:
+        return "how many matches are missed cannot be seen within one table"
+    if scored.matches is None:
+        return "the scores are no probabilities, or records may have several matches"
+    if not tables.records.is_complete:
+        return "too many values are missing"
+    return "too many matches are hardly better than a rival" if decision.expected_f1 is None else None
+
+
+HUGE, FAR_LARGER = 30, 10
+"""Records of a cluster from which on it is looked at, and how many times larger than nearly all others it then is."""
+
+NEARLY_ALL = 0.95
+"""Part of the clusters that count as nearly all."""
+
+DUBIOUS = 0.7
+"""Mean probability of the matches below which many of them are wrong."""
+
+HELP = "choose the columns that identify a record with --field, or answer a few questions with --label"
+
+
+def _judge(matched: MatchedPairs, labels: Ints | None, decision: Decision, log: RunLog) -> None:
+    """State the precision to be expected, and raise an alarm where a result cannot be right."""
+    known = matched.probable[~np.isnan(matched.probable)]
+    if len(known):
+        precision = float(known.mean())
+        log.details["expected_precision"] = round(precision, 4)
+        if precision < DUBIOUS:
+            log.notes.append(f"about {1 - precision:.0%} of the matches are wrong, by their probabilities: {HELP}")
+    if labels is not None:
+        sizes = np.bincount(labels)
+        sizes = np.sort(sizes[sizes > 1])
+        usual = float(np.quantile(sizes, NEARLY_ALL)) if len(sizes) else 0.0
+        large = sizes[(sizes >= HUGE) & (sizes > FAR_LARGER * usual)]
+        if len(large):
+            log.notes.append(
+                f"{counted(len(large), 'cluster')} of up to {large[-1]:,} records, where nearly all have at most "
+                f"{usual:.0f}: look at them, and if they mix entities, {HELP}"
+            )
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

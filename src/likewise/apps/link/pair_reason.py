@@ -50,7 +50,8 @@ class PairReason:
 
     fields: points field by field; with the prior (None without a model) they add up to the score, but for a likeness,
     from which a better partner deducts. candidate: whether the pair was compared in the run; found_by: how it became a
-    candidate. reasons: what decided, in words. rivals: better partners (id, score).
+    candidate. probability: that they match, None if the scores do not say it. reasons: what decided, in words. rivals:
+    better partners (id, score).
     """
 
     id_a: Any
@@ -61,6 +62,7 @@ class PairReason:
     fields: list[FieldReason]
     prior: float | None
     score: float
+    probability: float | None
     threshold: float
     rule: str
     reasons: list[str]
@@ -88,7 +90,8 @@ class PairReason:
         found = [(one.field, one.a or "", one.b or "", one.agreement, f"{one.points:+.1f}") for one in self.fields]
         if self.prior is not None:
             found.append(("prior", "", "", "before comparing", f"{self.prior:+.1f}"))
-        found.append(("score", "", "", "", f"{self.score:+.1f}"))
+        likely = "" if self.probability is None else f"match probability {self.probability:.3f}"
+        found.append(("score", "", "", likely, f"{self.score:+.1f}"))
         found.append(("threshold", "", "", "", f"{self.threshold:+.1f}"))
         return found
 
@@ -149,6 +152,7 @@ class LinkageTrace:
     rules: MatchRules
     scored: ScoredRecords
     decision: Decision
+    probable: Floats
     groups: Ints | None
     matches: Ints
     known: KnownPairs
@@ -173,6 +177,7 @@ class LinkageTrace:
         reasons, rivals = self._reasons(one, other, left, right, place, value, match)
         unit = self.scored.unit
         model = self.scored.model
+        probable = float(scored.probable[0] if place is None else self.probable[place])
         return PairReason(
             id_a=self._id(one),
             id_b=self._id(other),
@@ -182,6 +187,7 @@ class LinkageTrace:
             fields=self._fields(one, other, left, right, scored),
             prior=None if model is None else round(float(model.prior * unit), 4),
             score=round(float(value * unit), 4),
+            probability=None if np.isnan(probable) else round(probable, 4),
             threshold=round(float(self.decision.threshold * unit), 4),
             rule=self.decision.rule,
             reasons=reasons,

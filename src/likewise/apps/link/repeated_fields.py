@@ -129,5 +129,7 @@ def _is_inside(one: _Column, other: _Column, rows: dict[int, int]) -> bool:
 
 def _covered(one: _Column, others: Sequence[_Column], rows: dict[int, int]) -> float:
     """Return the part of the records whose words are all words of the others."""
-    covered = (one.words[row] <= frozenset().union(*(o.words[partner] for o in others)) for row, partner in rows.items())
+    covered = (
+        one.words[row] <= frozenset().union(*(o.words[partner] for o in others)) for row, partner in rows.items()
+    )
     return sum(covered) / len(rows)

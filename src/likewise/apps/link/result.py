@@ -50,8 +50,8 @@ class Example:
 class Links(PlottedPairs, Result):
     """The result of `link`: tables `.matches`, `.clusters`, `.validation` and `.scored`, `.stats`, and `.save(dir)`.
 
-    matches: id_a, id_b, score, and the points of every field. With the prior, stats["details"]["prior"], these add up
-    to the score.
+    matches: id_a, id_b, score, match_probability (null if the scores do not say it), and the points of every field.
+    With the prior, stats["details"]["prior"], these add up to the score.
     clusters: for one table, the records with duplicates: id, cluster (the id of its first record), size, keeper (the id
     of the record with the most values). None for two tables.
     validation: with `validate`, the fraction of true matches by score; otherwise None.
@@ -83,10 +83,10 @@ class Links(PlottedPairs, Result):
 
     @property
     def scored(self) -> pa.Table:
-        """All pairs that were compared: id_a, id_b, score."""
+        """All pairs that were compared: id_a, id_b, score, match_probability."""
         left, right, scores = self._trace.pairs
-        columns = {"id_a": self._records.names(left), "id_b": self._records.names(right)}
-        return pa.table({**columns, "score": to_arrow(scores)})
+        columns = {"id_a": self._records.names(left), "id_b": self._records.names(right), "score": to_arrow(scores)}
+        return pa.table({**columns, "match_probability": as_probabilities(self._trace.probable)})
 
     def validate(self, column: str, bins: int = BINS) -> Validation:
         """Return the fraction of true matches by score, from a column that was not compared (MMDS §3.8.3)."""
@@ -196,10 +196,16 @@ def matches_table(records: RecordTable, matched: MatchedPairs, unit: float) -> p
     order = np.lexsort((second, first, -matched.scores))
     columns = {"id_a": records.names(first[order]), "id_b": records.names(second[order])}
     columns["score"] = to_arrow(np.round(matched.scores[order] * unit, 4))
+    columns["match_probability"] = as_probabilities(matched.probable[order])
     for name, points in matched.points.items():
         column = f"points_{name.replace(' ', '_')}"
         columns[f"points_{name}" if column in columns else column] = to_arrow(np.round(points[order], 4))
     return pa.table(columns)
+
+
+def as_probabilities(values: Floats) -> pa.Array:
+    """Return probabilities as a column, null where they are not known."""
+    return pa.array(np.round(values, 4), mask=np.isnan(values))
 
 
 def clusters_table(records: RecordTable, labels: Ints) -> pa.Table:

@@ -93,6 +93,11 @@ class ScoredRecords:
     matches: ExpectedMatches | None = None
 
     @property
+    def probable(self) -> Floats:
+        """The probabilities that pairs match by themselves, whatever their rivals; NaN without a model."""
+        return np.full(len(self.value), np.nan) if self.model is None else chance(self.value)
+
+    @property
     def slim(self) -> ScoredRecords:
         """The scores without the agreement of all candidates, which is large."""
         return replace(self, compared=[], kept={}, added={})

@@ -178,7 +178,6 @@ def _placeholders(field: Field, border: int, left: Ints, right: Ints) -> Ints:
     sides = (np.bincount(a, minlength=size) + np.bincount(b, minlength=size)) / 2
     part = sides / max(1, len(a))
     more = np.bincount(a[a == b], minlength=size) - part * sides
-    most = np.maximum(1e-9, sides - part * sides)
     share = more / np.maximum(1e-9, sides - part * sides)
     best = float(share[sides >= SEEN].max(initial=0.0))
     asked = (sides >= SEEN) & (share + SIGNIFICANT / np.sqrt(2 * np.maximum(1, sides)) < HALF * best)
