@@ -70,6 +70,9 @@ SPIKE = 0.05
 SEEN = 100
 """Values, in pairs of records that share enough, from which on one may be a placeholder."""
 
+TWICE = 2
+"""How many times as frequent a placeholder is as the values that are none."""
+
 HALF = 0.5
 """A placeholder agrees less than this times as often, beyond chance, as another frequent value of the field does."""
 
@@ -184,7 +187,8 @@ def _placeholders(field: Field, border: int, left: Ints, right: Ints) -> Ints:
     for codes in (field.codes[:border], field.codes[border:]) if border else (field.codes,):
         there = codes[codes >= 0]
         asked &= np.bincount(there, minlength=size) >= SPIKE * len(there)
-    return np.flatnonzero(asked)
+    usual = int(field.counts[~asked].max(initial=0))
+    return np.flatnonzero(asked & (field.counts >= TWICE * usual))
 
 
 def _why_not(field: Field, others: Sequence[Field], border: int, alike: Floats, least: int) -> str | None:
