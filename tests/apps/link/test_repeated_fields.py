@@ -63,10 +63,24 @@ def test_a_column_made_of_others_changes_nothing(derived, plain):
     assert matches(found) == matches(expected)
 
 
-def test_a_field_that_is_named_is_compared_however_often_it_repeats_others():
+def test_a_repeated_field_counts_once_even_if_it_is_named_but_not_if_it_has_a_weight():
     first, second = ({**side, "again": side["surname"]} for side in people(60))
     fields = ["given", "surname", "again"]
-    assert list(link(first, second, fields=fields, threads=1).stats["details"]["fields"]) == fields
+    assert list(link(first, second, fields=fields, threads=1).stats["details"]["fields"]) == fields[:2]
+    weighted = link(first, second, fields=fields, weights={"again": 2.0}, threads=1)
+    assert list(weighted.stats["details"]["fields"]) == fields
+
+
+def test_the_parts_of_a_date_stay_and_the_date_goes():
+    dice = np.random.default_rng(6)
+    parts = {
+        "year": dice.integers(1930, 2010, 200),
+        "month": dice.integers(1, 13, 200),
+        "day": dice.integers(1, 29, 200),
+    }
+    born = [f"{y}-{m:02}-{d:02}" for y, m, d in zip(*parts.values(), strict=True)]
+    fields = fields_of({**{name: list(map(str, some)) for name, some in parts.items()}, "born": born})
+    assert repeated(fields, 0) == {"born": "repeats year, month, day; left out"}
 
 
 def test_joined_columns_go_and_their_parts_stay():

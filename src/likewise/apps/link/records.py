@@ -123,8 +123,8 @@ def records_of(
     """Read the tables, find the ids, and make the fields; constant and empty fields are left out with a note.
 
     `validate` is a column that is not compared, and `apart` has columns that are compared only if `fields` names them.
-    `columns` are the columns of b by those of a, where their names differ. Fields that tell nothing are left out, too,
-    unless `fields` names them or `all_fields` is set.
+    `columns` are the columns of b by those of a, where their names differ. Fields that repeat others are left out, too,
+    and those that tell nothing unless `fields` names them; with `all_fields`, neither.
     """
     sources = {"a": a} if b is None else {"a": a, "b": b}
     read = [read_table(source, parameter) for parameter, source in sources.items()]
@@ -160,19 +160,22 @@ def records_of(
             notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)
-    if fields is None and not all_fields:
-        _leave_out(made, border, threads, notes)
+    if not all_fields:
+        _leave_out(made, border, threads, notes, named=fields is not None)
     if not made:
         raise InputError(f"{wheres[0]}: no column distinguishes records; all of them are constant or missing")
     return records
 
 
-def _leave_out(made: list[Field], border: int, threads: int, notes: list[str]) -> None:
-    """Leave out the fields that repeat others or say nothing, and the values that mean none, each with a note."""
+def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], named: bool) -> None:
+    """Leave out the fields that repeat others or say nothing, and the values that mean none, each with a note.
+
+    Of fields that the user names, only what repeats others is left out: nothing is lost with it.
+    """
     told = repeated(made, border) if len(made) > 1 else {}
     notes.extend(f"{name}: {why}" for name, why in told.items())
     made[:] = [one for one in made if one.name not in told]
-    if len(made) > 1:
+    if len(made) > 1 and not named:
         found = uninformative(made, border, threads=threads)
         notes.extend(f"{name}: {why}" for name, why in found.fields.items())
         made[:] = [one for one in made if one.name not in found.fields]

@@ -51,7 +51,7 @@ class _Column:
         words = [WORD.findall(value or "") for value in values]
         return cls(
             field.name,
-            [frozenset(some) for some in words],
+            [frozenset(word.lstrip("0") or word for word in some) for some in words],
             ["".join(some) for some in words],
             [tuple(map(_initials, (some, (value or "").split()))) for some, value in zip(words, values, strict=True)],
         )
