@@ -30,6 +30,7 @@ Examples:
   likewise link people.parquet --out linked/                          duplicates within one table
   likewise link a.csv b.csv --field name:name --field phone:phone --weight name=2 --weight phone=1 --out linked/
   likewise link a.csv b.csv --map cast=actors --out linked/           columns with different names
+  likewise link a.csv b.csv --missing 0.0 --missing 1900-01-01 --out linked/    values that mean "no value"
   likewise link a.csv b.csv --truth matches.csv --out linked/         measure precision and recall
   likewise link a.csv b.csv --training labelled.csv --out linked/     learn from labelled pairs
   likewise link a.csv b.csv --label labels.csv --out linked/          learn from your answers to 30 questions
@@ -72,6 +73,13 @@ DIR will contain:
     help="With B: column A of the first table corresponds to column B of the second; join several with +, as in "
     "name=first+last; nothing after = means that A has no counterpart. Repeatable.  [default: columns of the same "
     "name, and those that share many words]",
+)
+@click.option(
+    "--missing",
+    multiple=True,
+    metavar="VALUE",
+    help="This value means that there is none, in every column that is compared, such as 0.0 or 1900-01-01, however it "
+    "is written there (0, 0.00). Repeatable.  [default: empty, nan, null, none, n/a, -, ?, unknown]",
 )
 @click.option(
     "--weight",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -80,6 +81,20 @@ def test_columns_with_other_names(run: Run, tmp_path: Path) -> None:
     stats = json.loads((tmp_path / "linked" / "run.json").read_text())
     assert stats["parameters"]["columns"] == {"name": "person", "address": "place", "phone": None}
     assert stats["details"]["columns"] == {"name": {"b": "person"}, "address": {"b": "place"}}
+
+
+def test_values_that_mean_none(run: Run, tmp_path: Path) -> None:
+    for file in ("a.csv", "b.csv"):
+        rows = (tmp_path / file).read_text()
+        (tmp_path / file).write_text(re.sub(r"2024-01-\d\d", "1900-01-01", rows))
+    words = ("--missing", "1.1.1900", "--missing", "-9", "--missing", "nobody")
+    done = run("link", "a.csv", "b.csv", "--out", "linked", *words)
+    assert done.returncode == 0, done.stderr
+    assert "note: -9: no column that is compared has this value" in done.stdout
+    assert "note: nobody: no column" in done.stdout
+    assert "note: 1.1.1900" not in done.stdout
+    stats = json.loads((tmp_path / "linked" / "run.json").read_text())
+    assert stats["parameters"]["missing"] == ["1.1.1900", "-9", "nobody"]
 
 
 def test_one_table(run: Run, tmp_path: Path) -> None:
@@ -177,6 +192,7 @@ def test_nicknames_of_a_file(run: Run, tmp_path: Path) -> None:
         (1, "a.csv b.csv --out linked --nicknames truth.txt", "truth.txt: there is no such file"),
         (1, "a.csv b.csv --out a.csv", "a.csv: this is a file"),
         (2, "a.csv b.csv --out linked --field name:colour", "text, tokens, name"),
+        (2, "a.csv b.csv --out linked --missing=", "The --missing option of link must be a list of texts"),
         (2, "a.csv b.csv --out linked --weight name", "NAME=NUMBER"),
         (2, "a.csv b.csv --out linked --weight name=much", "NAME=NUMBER"),
         (2, "a.csv b.csv --out linked --field name --validate name", "a column that is not compared"),

@@ -19,7 +19,7 @@ from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, labelled_pa
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.points import check_weights
 from likewise.apps.link.records import RecordTable, records_of
-from likewise.apps.link.request import LinkRequest, column_pairs, field_kinds, window_ends
+from likewise.apps.link.request import LinkRequest, column_pairs, field_kinds, missing_values, window_ends
 from likewise.apps.link.result import (
     Links,
     clusters_table,
@@ -51,6 +51,7 @@ def link(
     id: str | None = None,
     fields: Mapping[str, str | None] | Sequence[str] | None = None,
     columns: Mapping[str, str | None] | None = None,
+    missing: Sequence[str] = (),
     weights: Mapping[str, float] | None = None,
     threshold: float | None = None,
     one_to_one: bool | None = None,
@@ -78,6 +79,8 @@ def link(
     columns: for two tables: columns of b by the columns of a that hold the same under another name: {"cast": "actors"}.
     Several are one if joined by +, as in {"name": "first+last"}; None is no column. Other columns with different names
     are compared if they share enough words (notes say which).
+    missing: further values that mean no value in every column that is compared, such as "0.0" or "1900-01-01", however
+    they are written there.
     weights: by field. The score is then in points: 100 per field, less a penalty for edits, times the weight of the
     field, 1 by default (MMDS §3.8.2). Without weights, the weight of agreement is learned from the data (Fellegi–Sunter
     model, by EM): a score of 0 is even odds, and ten points more make the odds ten times as high.
@@ -116,6 +119,7 @@ def link(
         id=id,
         fields=field_kinds(fields),
         columns=column_pairs(columns),
+        missing=missing_values(missing),
         weights=weights,
         threshold=threshold,
         one_to_one=one_to_one,
@@ -181,6 +185,7 @@ def _read(request: LinkRequest, log: RunLog) -> _Tables:
             apart=request.window,
             columns=request.columns,
             all_fields=request.weights is not None,
+            missing=request.missing,
         )
         windows = [Window.of(records, column, bounds) for column, bounds in request.window.items()]
         log.notes += notes_on(request.a, request.b)

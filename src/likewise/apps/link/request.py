@@ -23,6 +23,7 @@ DEFAULTS: dict[str, Any] = {"columns": {}, "window": {}, "fresh": False}
 """What parameters are if they are not given, of those that are not None then."""
 
 COLUMNS = "a mapping of columns of a to columns of b, such as {'cast': 'actors'}; several are joined by +, None is none"
+MISSING = "a list of texts that are not empty, such as ['0.0', '1900-01-01']"
 WINDOW = "a mapping of columns to two numbers, the least and the largest difference, such as {'created': (0, 90)}"
 
 
@@ -38,6 +39,7 @@ class LinkRequest:
     id: str | None
     fields: dict[str, str | None] | None
     columns: dict[str, str | None]
+    missing: tuple[str, ...]
     weights: Mapping[str, float] | None
     threshold: float | None
     one_to_one: bool | None
@@ -107,6 +109,7 @@ class LinkRequest:
         """The parameters on which the candidates and their comparison depend, as run.json has them."""
         return {
             "id": self.id, "fields": self.fields, "columns": self.columns or None,
+            "missing": list(self.missing) or None,
             "weights": None if self.weights is None else "given",
             "window": {name: list(ends) for name, ends in self.window.items()} or None,
             "validate": self.validate, "nicknames": _named(self.nicknames), "seed": self.seed,
@@ -172,6 +175,18 @@ def column_pairs(given: Any) -> dict[str, str | None]:
         if not isinstance(name, str) or not name or not (other is None or (isinstance(other, str) and other)):
             raise ParameterError.of("link", "columns", COLUMNS, given)
     return dict(given)
+
+
+def missing_values(given: Any) -> tuple[str, ...]:
+    """Return the values that mean none.
+
+    >>> missing_values(["0.0", "1900-01-01"])
+    ('0.0', '1900-01-01')
+    """
+    found = [] if given is None else checks.listed("link", "missing", given, MISSING)
+    if not all(isinstance(one, str) and one.strip() for one in found):
+        raise ParameterError.of("link", "missing", MISSING, given)
+    return tuple(found)
 
 
 def window_ends(given: Any) -> dict[str, Ends]:
