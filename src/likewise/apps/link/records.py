@@ -164,7 +164,7 @@ def records_of(
         else:
             made.append(one)
     notes.extend(f"{value}: no column that is compared has this value, given as missing" for value in absent.unused)
-    if fields is None and not all_fields:
+    if made and fields is None and not all_fields:
         _leave_out(made, border, threads, notes)
     if not made:
         raise InputError(f"{wheres[0]}: no column distinguishes records; all of them are constant or missing")
