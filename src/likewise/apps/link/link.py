@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from likewise.apps.link import synonyms
+from likewise.apps.link.alarms import judge
 from likewise.apps.link.blocking import RecordPairs, block, completeness, estimated_blocking_recall
 from likewise.apps.link.checkpoints import LinkCheckpoints, checkpoints
 from likewise.apps.link.decision import NOTHING_KNOWN, Decision, KnownPairs, MatchRules
-from likewise.apps.link.entities import FurtherCopies, MatchedPairs, chosen_pairs, pairs_within
+from likewise.apps.link.entities import FurtherCopies, chosen_pairs, pairs_within
 from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, labelled_pairs, merged, quality
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.points import check_weights
@@ -38,7 +39,6 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.extras import installed
 from likewise.base.runlog import Progress, RunLog, run_json
-from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
@@ -69,6 +69,7 @@ def link(
     seed: int = 1,
     progress: Progress | None = None,
     out: str | os.PathLike[str] | None = None,
+    scored: bool = False,
     fresh: bool = False,
 ) -> Links:
     """Find the records of `a` and `b`, or of `a` alone, that are the same entity (entity resolution, record linkage).
@@ -105,6 +106,8 @@ def link(
     kind, used instead of them.
     threads, memory, seed: neither the number of threads nor the memory to use, such as "2GiB", changes the result.
     progress: called with (stage, done, total).
+    scored: with `out`, also write all pairs that were compared, with their scores: `relink` then decides again with
+    another threshold, without a second run.
     out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
 
     >>> people = {"name": ["Ann Lee", "Bo Diaz", "Cy Wu"], "born": ["1990-01-02", "1985-07-30", "1970-05-05"]}
@@ -135,15 +138,16 @@ def link(
         resources=Resources.of("link", threads, memory),
         seed=checks.seed("link", seed),
         out=None if out is None else checks.path("link", "out", out),
+        scored=scored,
         fresh=fresh,
     )
     log = RunLog.of(progress)
     with checkpoints(request, log) as kept:
         tables = _read(request, log)
         candidates, terms = _block(request, tables, kept, log)
-        rules, scored = _score(request, tables, candidates, terms, kept, log)
-        known, lesson = _label(request, tables, rules, scored, log)
-        final = scored if lesson is None else lesson.scored
+        rules, learned = _score(request, tables, candidates, terms, kept, log)
+        known, lesson = _label(request, tables, rules, learned, log)
+        final = learned if lesson is None else lesson.scored
         validation = _validate(request, tables, candidates, final, log)
         decision, groups = _decide(request, tables, rules, final, known, lesson, validation, log)
         linked = _result(request, tables, rules, final, known, validation, decision, groups, log)
@@ -316,6 +320,8 @@ def _decide(
             decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
     scored.describe(log)
     log.details |= {"rule": decision.rule, "threshold": round(float(decision.threshold * scored.unit), 4)}
+    if tables.records.border:
+        log.details["single"] = list(decision.single)
     unknown = _why_no_f1(tables, scored, decision)
     if unknown is None and scored.matches is not None and decision.expected_f1 is not None:
         log.details["expected_f1"] = round(decision.expected_f1, 4)
@@ -357,7 +363,7 @@ def _result(
     )
     count_scores(log, trace.pairs[2], matched.scores * scored.unit)
     log.details["completeness"] = estimated_blocking_recall(records.fields, matched.pairs, request.seed)
-    _judge(matched, labels, decision, log)
+    judge(matched, labels, log)
     if tables.truth is not None:
         part = completeness(candidates, copies.mapped(tables.truth).matches, rules.records.count)
         log.details["truth"] = quality(matched.pairs, tables.truth, records.count, part)
@@ -375,38 +381,6 @@ def _why_no_f1(tables: _Tables, scored: ScoredRecords, decision: Decision) -> st
     if not tables.records.is_complete:
         return "too many values are missing"
     return "too many matches are hardly better than a rival" if decision.expected_f1 is None else None
-
-
-HUGE, FAR_LARGER = 30, 10
-"""Records of a cluster from which on it is looked at, and how many times larger than nearly all others it then is."""
-
-NEARLY_ALL = 0.95
-"""Part of the clusters that count as nearly all."""
-
-DUBIOUS = 0.7
-"""Mean probability of the matches below which many of them are wrong."""
-
-HELP = "choose the columns that identify a record with --field, or answer a few questions with --label"
-
-
-def _judge(matched: MatchedPairs, labels: Ints | None, decision: Decision, log: RunLog) -> None:
-    """State the precision to be expected, and raise an alarm where a result cannot be right."""
-    known = matched.probable[~np.isnan(matched.probable)]
-    if len(known):
-        precision = float(known.mean())
-        log.details["expected_precision"] = round(precision, 4)
-        if precision < DUBIOUS:
-            log.notes.append(f"about {1 - precision:.0%} of the matches are wrong, by their probabilities: {HELP}")
-    if labels is not None:
-        sizes = np.bincount(labels)
-        sizes = np.sort(sizes[sizes > 1])
-        usual = float(np.quantile(sizes, NEARLY_ALL)) if len(sizes) else 0.0
-        large = sizes[(sizes >= HUGE) & (sizes > FAR_LARGER * usual)]
-        if len(large):
-            log.notes.append(
-                f"{counted(len(large), 'cluster')} of up to {large[-1]:,} records, where nearly all have at most "
-                f"{usual:.0f}: look at them, and if they mix entities, {HELP}"
-            )
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

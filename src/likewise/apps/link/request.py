@@ -19,7 +19,7 @@ from likewise.jobs.settings import Resources
 QUESTIONS = 30
 """Questions that are asked if no other number is given: about ten minutes of a person's time."""
 
-DEFAULTS: dict[str, Any] = {"columns": {}, "window": {}, "fresh": False}
+DEFAULTS: dict[str, Any] = {"columns": {}, "window": {}, "scored": False, "fresh": False}
 """What parameters are if they are not given, of those that are not None then."""
 
 COLUMNS = "a mapping of columns of a to columns of b, such as {'cast': 'actors'}; several are joined by +, None is none"
@@ -55,6 +55,7 @@ class LinkRequest:
     resources: Resources
     seed: int
     out: Path | None
+    scored: bool
     fresh: bool
 
     def __post_init__(self) -> None:
@@ -65,6 +66,7 @@ class LinkRequest:
             checks.number("link", "threshold", self.threshold)
         if self.one_to_one is not None:
             checks.flag("link", "one_to_one", self.one_to_one)
+        checks.flag("link", "scored", self.scored)
         if self.true is not None:
             checks.threshold("link", self.true, "true")
         if self.validate is not None and not isinstance(self.validate, str):
@@ -81,7 +83,7 @@ class LinkRequest:
             (self.b, ("window",), "for one table, as its records have no order"),
             (self.validate, ("true",), "without 'validate'"),
             (self.ask, ("label", "questions"), "without 'ask', a function that answers"),
-            (self.out, ("fresh",), "without 'out'"),
+            (self.out, ("scored", "fresh"), "without 'out'"),
         ):
             if given is None:
                 checks.unused("link", {name: (getattr(self, name), DEFAULTS.get(name)) for name in names}, without)
@@ -121,7 +123,7 @@ class LinkRequest:
             **self.decisive, "weights": weights, "threshold": None if self.threshold is None else float(self.threshold),
             "one_to_one": self.one_to_one, "true": None if self.true is None else float(self.true),
             "truth": _named(self.truth), "training": _named(self.training), "label": _named(self.label),
-            "questions": None if self.ask is None else self.most_questions,
+            "scored": self.scored, "questions": None if self.ask is None else self.most_questions,
             "threads": self.resources.threads, "memory": self.resources.budget.total,
         }  # fmt: skip
 
