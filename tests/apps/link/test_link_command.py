@@ -108,6 +108,62 @@ def test_one_table(run: Run, tmp_path: Path) -> None:
     assert len(clusters["id"]) >= 200
 
 
+def test_another_threshold_from_the_scores(run: Run, tmp_path: Path) -> None:
+    done = run("link", "a.csv", "b.csv", "--scored", "--out", "linked")
+    assert done.returncode == 0, done.stderr
+    scored = pq.read_table(tmp_path / "linked" / "scored.parquet")
+    assert scored.column_names[:4] == ["id_a", "id_b", "score", "match_probability"]
+    first = json.loads((tmp_path / "linked" / "run.json").read_text())
+    assert scored.num_rows == first["counts"]["candidates"]
+    for file in ("a.csv", "b.csv"):
+        (tmp_path / file).unlink()
+    words = ("link", "--from", "linked", "--out", "again", "--threshold")
+    again = run(*words, str(first["details"]["threshold"]))
+    assert again.returncode == 0, again.stderr
+    assert "from the scores of the run in linked" in again.stdout
+    assert "report: again/report.html" in again.stdout
+    before, after = (pq.read_table(tmp_path / folder / "matches.parquet") for folder in ("linked", "again"))
+    assert after.equals(before.select(after.column_names))
+    strict = run(*words, "1000", "--json", "--no-report")
+    assert strict.returncode == 0, strict.stderr
+    stats = json.loads(strict.stdout)
+    assert (stats["counts"]["matches"], stats["parameters"]["earlier"]) == (0, "linked")
+    assert not (tmp_path / "again" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "told"),
+    [
+        (2, "--from linked --out again", "Missing option '--threshold', which --from needs."),
+        (2, "--from linked --threshold 5", "Missing option '--out', which --from needs."),
+        (2, "a.csv --from linked --threshold 5 --out again", "'a.csv' has no effect with --from: no table is read."),
+        (2, "--from linked --threshold 5 --out again --many", "--one-to-one/--many option of link has no effect with"),
+        (2, "--from linked --threshold 5 --out again --field name", "The --field option of link has no effect with"),
+        (2, "--from linked --threshold 5 --out again --seed 1", "The --seed option of link has no effect with --from."),
+        (2, "--from linked --threshold 5 --out again --scored", "The --scored option of link has no effect with"),
+        (2, "--from linked --threshold 5 --explain p1 q1", "The --explain option of link has no effect with --from."),
+        (2, "--from linked --threshold nan --out again", "must be a finite number"),
+        (1, "--from linked --threshold 5 --out again", "linked: there is no scored.parquet"),
+        (1, "--from linked --threshold 5 --out again", "run link with --scored\n"),
+        (1, "--from nowhere --threshold 5 --out again", "nowhere: there is no finished run in this folder"),
+        (1, "--from a.csv --threshold 5 --out again", "a.csv: this is a file; name the folder of a run"),
+        (1, "--from texts --threshold 5 --out again", "texts: this is the result of likewise dedup; name one of"),
+        (2, "a.csv b.csv --scored --explain p1 q1", "The --scored option of link has no effect without --out."),
+    ],
+)
+def test_what_cannot_be_decided_again(run: Run, tmp_path: Path, code: int, words: str, told: str) -> None:
+    if code == 1:
+        (tmp_path / "t.jsonl").write_text('{"text": "a b c"}\n')
+        assert run("dedup", "t.jsonl", "--out", "texts").returncode == 0
+        assert run("link", "a.csv", "b.csv", "--out", "linked").returncode == 0
+    done = run("link", *words.split())
+    assert done.returncode == code
+    assert told in done.stderr
+    if not done.stderr.startswith("Usage"):
+        assert done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "again").exists()
+
+
 def test_points_and_weights(run: Run, tmp_path: Path) -> None:
     fields = ["--field", "name:name", "--field", "address:address", "--field", "phone:phone"]
     weights = ["--weight", "name=2", "--weight", "address=1", "--weight", "phone=1"]
