@@ -11,7 +11,7 @@ import likewise
 
 PUBLIC = {
     "functions": "articles candidates choose_k dedup explain fingerprints identical link mirrors nearest pairs "
-    "passages plan recommend rethreshold tune write_report",
+    "passages plan recommend relink rethreshold tune write_report",
     "index": "Index",
     "results": "Articles Dedup Explanation Fingerprints Forecast Links Mirrors Nearest Pairs Passages Recommendations",
     "sets and shinglers": "Chars Keep Sets StopWords Tokens Urls Words",

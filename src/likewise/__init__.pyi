@@ -3,7 +3,7 @@
 from . import apps, exact, measures, theory
 from .apps.articles import Articles, articles
 from .apps.fingerprints import Fingerprints, fingerprints
-from .apps.link import Links, link
+from .apps.link import Links, link, relink
 from .apps.mirrors import Mirrors, mirrors
 from .apps.passages import Explanation, Passages, explain, passages
 from .apps.recommend import Recommendations, recommend
@@ -108,6 +108,7 @@ __all__ = [
     "passages",
     "plan",
     "recommend",
+    "relink",
     "rethreshold",
     "theory",
     "tune",

@@ -48,6 +48,7 @@ CALLS: dict[str, list[str]] = {
         "index query index more.parquet -k 2 --out run",
     ],
     "link": ["link people.csv others.csv --out run"],
+    "link again": ["link people.csv others.csv --scored --out first", "link --from first --threshold 5 --out run"],
     "passages": ["passages docs.parquet --sources more.parquet --out run"],
     "articles": ["articles docs.parquet --shingle stopwords:en --out run"],
     "mirrors": ["mirrors urls.txt --out run"],

@@ -19,6 +19,9 @@ KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact"
 EXAMPLES = 3
 """Pairs shown on each side of the threshold."""
 
+USED_AGAIN = ("earlier", "threshold", "out", "as_json", "quiet", "no_report")
+"""Options that have an effect with --from."""
+
 WIDEST = 100
 """Characters of a record that are shown."""
 
@@ -30,6 +33,9 @@ Examples:
   likewise link people.parquet --out linked/                          duplicates within one table
   likewise link a.csv b.csv --field name:name --field phone:phone --weight name=2 --weight phone=1 --out linked/
   likewise link a.csv b.csv --map cast=actors --out linked/           columns with different names
+  likewise link a.csv b.csv --missing 0.0 --missing 1900-01-01 --out linked/    values that mean "no value"
+  likewise link a.csv b.csv --scored --out linked/                    keep the scores of all pairs, and then
+  likewise link --from linked/ --threshold 12 --out stricter/         decide again: no table is read
   likewise link a.csv b.csv --truth matches.csv --out linked/         measure precision and recall
   likewise link a.csv b.csv --training labelled.csv --out linked/     learn from labelled pairs
   likewise link a.csv b.csv --label labels.csv --out linked/          learn from your answers to 30 questions
@@ -43,17 +49,26 @@ DIR will contain:
   matches.parquet      id_a, id_b, score, and the points of every field
   clusters.parquet     for one table: id, cluster, size, keeper
   validation.parquet   with --validate: the fraction of true matches by score; validation.png: its plot
+  scored.parquet       with --scored: all pairs that were compared (copies.parquet: copies that were not)
   weights.parquet      points of every field by agreement, as learned; weights.png: their plot
   run.json             parameters, counts, what was learned, seconds
   report.html          the report on the run"""
 )
-@click.argument("a", metavar="A")
+@click.argument("a", metavar="A", required=False)
 @click.argument("b", metavar="[B]", required=False)
 @click.option(
     "--out",
     metavar="DIR",
     type=click.Path(path_type=Path),
     help="Folder for the result. Required, except with --explain.",
+)
+@click.option(
+    "--from",
+    "earlier",
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    help="Instead of A and B: the folder of a run with --scored. Decide again with another --threshold, by the same "
+    "rule, from its scores; values are not compared.",
 )
 @shared.id_of_records
 @click.option(
@@ -72,6 +87,13 @@ DIR will contain:
     help="With B: column A of the first table corresponds to column B of the second; join several with +, as in "
     "name=first+last; nothing after = means that A has no counterpart. Repeatable.  [default: columns of the same "
     "name, and those that share many words]",
+)
+@click.option(
+    "--missing",
+    multiple=True,
+    metavar="VALUE",
+    help="This value means that there is none, in every column that is compared, such as 0.0 or 1900-01-01, however it "
+    "is written there (0, 0.00). Repeatable.  [default: empty, nan, null, none, n/a, -, ?, unknown]",
 )
 @click.option(
     "--weight",
@@ -132,6 +154,11 @@ DIR will contain:
     metavar="FRACTION",
     help="With --validate: choose the threshold above which this fraction of the pairs are true matches, such as 0.95.",
 )
+@click.option(
+    "--scored",
+    is_flag=True,
+    help="Also write the scores of all pairs that were compared, from which --from decides again.",
+)
 @click.option("--fresh", is_flag=True, help="Start over instead of resuming an interrupted run in DIR.")
 @shared.threads
 @shared.memory
@@ -139,9 +166,10 @@ DIR will contain:
 @shared.report
 @shared.as_json
 def link(
-    a: str,
+    a: str | None,
     b: str | None,
     out: Path | None,
+    earlier: Path | None,
     explain: tuple[tuple[str, str], ...],
     fields: tuple[str, ...],
     columns: tuple[str, ...],
@@ -154,11 +182,16 @@ def link(
     """Entity resolution: find the records of two tables, or of one, that are the same person, paper or product.
 
     A, B: Parquet, Arrow, JSONL, CSV or TSV files. Without B, duplicates within A. Without --id, the ids are in a first
-    column called id, or else row numbers.
+    column called id, or else row numbers. Instead of A and B, --from names a run whose scores are decided again.
     """
     from likewise.apps.link import link as link_records
     from likewise.base.checks import unused
 
+    if earlier is not None:
+        _again(earlier, out, as_json)
+        return
+    if a is None:
+        raise click.UsageError("Missing argument 'A'.")
     if out is None and not explain:
         raise click.UsageError("Missing option '--out'.")
     options |= {"fields": list(fields) or None, "weights": _weights(weights), "nicknames": list(nicknames) or None}
@@ -182,6 +215,32 @@ def link(
     for one in reasons:
         for line in str(one).split("\n"):
             show.say(line)
+
+
+def _again(earlier: Path, out: Path | None, as_json: bool) -> None:
+    """Decide again from the scores of a run; raise if an option was given that has no effect then."""
+    from likewise.apps.link import relink
+    from likewise.base.checks import unused
+    from likewise.errors import ParameterError
+
+    context = click.get_current_context()
+    given = [
+        str(one.name)
+        for one in context.command.params
+        if context.get_parameter_source(str(one.name)) == click.core.ParameterSource.COMMANDLINE
+    ]
+    if "a" in given:
+        raise ParameterError(f"'{context.params['a']}' has no effect with --from: no table is read. Leave it out.")
+    unused("link", {name: (True, False) for name in given if name not in USED_AGAIN}, "with --from")
+    for name in ("threshold", "out"):
+        if name not in given:
+            raise click.UsageError(f"Missing option '--{name}', which --from needs.")
+    shared.check_report("link", out)
+    show.announce_compilation()
+    with show.progress(as_json) as observer:
+        found = relink(earlier, context.params["threshold"], out=out, progress=observer)
+    lines = itertools.chain((f"from the scores of the run in {earlier}",), _report(found.stats), _examples(found))
+    show.report(found.stats, as_json, lines, out)
 
 
 def _terminal() -> Terminal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ GIANT = 20
 """A cluster with this many records is rarely one entity."""
 
 Record = dict[str, Any]
+Fact = tuple[str, str]
 
 
 def linkage_page(run: FinishedRun) -> ReportPage:
@@ -178,10 +180,20 @@ def _entry(row: Record, run: FinishedRun, records: _Records, two: bool) -> Entry
         shown = name if name in names.values() else name.replace("_", " ")
         other = (mapped.get(name) or {}).get("b") or name
         parts.append((shown, _value(first, name), _value(second, other), points))
-    steps, zero = _waterfall(parts)
+    steps, zero = _waterfall(parts) if fields else ((), 0.0)
     title = " · ".join(part for part in (_told(first, names.values(), left), _told(second, names.values(), right)))
     side = Side(short(left, 60), short(right, 60), signed(row["score"]), steps=steps, zero=zero)
-    return Entry(float(row["score"]), signed(row["score"]), title, f"{short(left, 40)} = {short(right, 40)}", (side,))
+    note = f"{short(left, 40)} = {short(right, 40)}"
+    facts = () if fields else tuple(_facts(first, second, names.values(), mapped))
+    return Entry(float(row["score"]), signed(row["score"]), title, note, (side,), facts)
+
+
+def _facts(first: Record | None, second: Record | None, names: Iterable[str], mapped: Record) -> Iterator[Fact]:
+    """Yield both values of each field, for a match without points: it was decided from stored scores."""
+    for name in names:
+        values = _value(first, name), _value(second, (mapped.get(name) or {}).get("b") or name)
+        if any(values):
+            yield name, " · ".join(values)
 
 
 def _value(record: Record | None, name: str) -> str:
@@ -200,7 +212,7 @@ def _told(record: Record | None, names: Any, id: str) -> str:
 
 def _example(entries: list[Entry]) -> Side | None:
     """Return the match with the median score, whose points show what a score is made of."""
-    sides = [entry.sides[0] for entry in entries if entry.sides]
+    sides = [entry.sides[0] for entry in entries if entry.sides and entry.sides[0].steps]
     if not sides:
         return None
     caption = (

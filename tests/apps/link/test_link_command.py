@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,20 @@ def test_columns_with_other_names(run: Run, tmp_path: Path) -> None:
     assert stats["details"]["columns"] == {"name": {"b": "person"}, "address": {"b": "place"}}
 
 
+def test_values_that_mean_none(run: Run, tmp_path: Path) -> None:
+    for file in ("a.csv", "b.csv"):
+        rows = (tmp_path / file).read_text()
+        (tmp_path / file).write_text(re.sub(r"2024-01-\d\d", "1900-01-01", rows))
+    words = ("--missing", "1.1.1900", "--missing", "-9", "--missing", "nobody")
+    done = run("link", "a.csv", "b.csv", "--out", "linked", *words)
+    assert done.returncode == 0, done.stderr
+    assert "note: -9: no column that is compared has this value" in done.stdout
+    assert "note: nobody: no column" in done.stdout
+    assert "note: 1.1.1900" not in done.stdout
+    stats = json.loads((tmp_path / "linked" / "run.json").read_text())
+    assert stats["parameters"]["missing"] == ["1.1.1900", "-9", "nobody"]
+
+
 def test_one_table(run: Run, tmp_path: Path) -> None:
     rows = (tmp_path / "a.csv").read_text().splitlines() + (tmp_path / "b.csv").read_text().splitlines()[1:]
     (tmp_path / "all.csv").write_text("\n".join(rows) + "\n")
@@ -91,6 +106,62 @@ def test_one_table(run: Run, tmp_path: Path) -> None:
     clusters = pq.read_table(tmp_path / "linked" / "clusters.parquet").to_pydict()
     assert list(clusters) == ["id", "cluster", "size", "keeper"]
     assert len(clusters["id"]) >= 200
+
+
+def test_another_threshold_from_the_scores(run: Run, tmp_path: Path) -> None:
+    done = run("link", "a.csv", "b.csv", "--scored", "--out", "linked")
+    assert done.returncode == 0, done.stderr
+    scored = pq.read_table(tmp_path / "linked" / "scored.parquet")
+    assert scored.column_names[:4] == ["id_a", "id_b", "score", "match_probability"]
+    first = json.loads((tmp_path / "linked" / "run.json").read_text())
+    assert scored.num_rows == first["counts"]["candidates"]
+    for file in ("a.csv", "b.csv"):
+        (tmp_path / file).unlink()
+    words = ("link", "--from", "linked", "--out", "again", "--threshold")
+    again = run(*words, str(first["details"]["threshold"]))
+    assert again.returncode == 0, again.stderr
+    assert "from the scores of the run in linked" in again.stdout
+    assert "report: again/report.html" in again.stdout
+    before, after = (pq.read_table(tmp_path / folder / "matches.parquet") for folder in ("linked", "again"))
+    assert after.equals(before.select(after.column_names))
+    strict = run(*words, "1000", "--json", "--no-report")
+    assert strict.returncode == 0, strict.stderr
+    stats = json.loads(strict.stdout)
+    assert (stats["counts"]["matches"], stats["parameters"]["earlier"]) == (0, "linked")
+    assert not (tmp_path / "again" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "told"),
+    [
+        (2, "--from linked --out again", "Missing option '--threshold', which --from needs."),
+        (2, "--from linked --threshold 5", "Missing option '--out', which --from needs."),
+        (2, "a.csv --from linked --threshold 5 --out again", "'a.csv' has no effect with --from: no table is read."),
+        (2, "--from linked --threshold 5 --out again --many", "--one-to-one/--many option of link has no effect with"),
+        (2, "--from linked --threshold 5 --out again --field name", "The --field option of link has no effect with"),
+        (2, "--from linked --threshold 5 --out again --seed 1", "The --seed option of link has no effect with --from."),
+        (2, "--from linked --threshold 5 --out again --scored", "The --scored option of link has no effect with"),
+        (2, "--from linked --threshold 5 --explain p1 q1", "The --explain option of link has no effect with --from."),
+        (2, "--from linked --threshold nan --out again", "must be a finite number"),
+        (1, "--from linked --threshold 5 --out again", "linked: there is no scored.parquet"),
+        (1, "--from linked --threshold 5 --out again", "run link with --scored\n"),
+        (1, "--from nowhere --threshold 5 --out again", "nowhere: there is no finished run in this folder"),
+        (1, "--from a.csv --threshold 5 --out again", "a.csv: this is a file; name the folder of a run"),
+        (1, "--from texts --threshold 5 --out again", "texts: this is the result of likewise dedup; name one of"),
+        (2, "a.csv b.csv --scored --explain p1 q1", "The --scored option of link has no effect without --out."),
+    ],
+)
+def test_what_cannot_be_decided_again(run: Run, tmp_path: Path, code: int, words: str, told: str) -> None:
+    if code == 1:
+        (tmp_path / "t.jsonl").write_text('{"text": "a b c"}\n')
+        assert run("dedup", "t.jsonl", "--out", "texts").returncode == 0
+        assert run("link", "a.csv", "b.csv", "--out", "linked").returncode == 0
+    done = run("link", *words.split())
+    assert done.returncode == code
+    assert told in done.stderr
+    if not done.stderr.startswith("Usage"):
+        assert done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "again").exists()
 
 
 def test_points_and_weights(run: Run, tmp_path: Path) -> None:
@@ -177,6 +248,7 @@ def test_nicknames_of_a_file(run: Run, tmp_path: Path) -> None:
         (1, "a.csv b.csv --out linked --nicknames truth.txt", "truth.txt: there is no such file"),
         (1, "a.csv b.csv --out a.csv", "a.csv: this is a file"),
         (2, "a.csv b.csv --out linked --field name:colour", "text, tokens, name"),
+        (2, "a.csv b.csv --out linked --missing=", "The --missing option of link must be a list of texts"),
         (2, "a.csv b.csv --out linked --weight name", "NAME=NUMBER"),
         (2, "a.csv b.csv --out linked --weight name=much", "NAME=NUMBER"),
         (2, "a.csv b.csv --out linked --field name --validate name", "a column that is not compared"),

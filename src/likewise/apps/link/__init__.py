@@ -10,8 +10,9 @@ from __future__ import annotations
 from likewise.apps.link.labels import Question
 from likewise.apps.link.link import link
 from likewise.apps.link.pair_reason import PairReason
+from likewise.apps.link.relink import relink
 from likewise.apps.link.result import Links
 from likewise.apps.link.synonyms import Synonyms
 from likewise.apps.link.validation import Validation, validate
 
-__all__ = ["Links", "PairReason", "Question", "Synonyms", "Validation", "link", "validate"]
+__all__ = ["Links", "PairReason", "Question", "Synonyms", "Validation", "link", "relink", "validate"]

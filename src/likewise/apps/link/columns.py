@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.apps.link.fields import YEARS, Field, as_strings, make_field
+from likewise.apps.link.fields import USUAL, YEARS, Field, MissingValues, as_strings, make_field
 from likewise.apps.link.terms import hashed
 from likewise.base.arrays import Hashes, Ints
 from likewise.errors import ColumnError, ParameterError
@@ -181,13 +181,18 @@ def given_columns(
 
 
 def paired_columns(
-    tables: Sequence[pa.Table], known: list[ComparedColumns], apart: Set[str | None], alone: Collection[str]
+    tables: Sequence[pa.Table],
+    known: list[ComparedColumns],
+    apart: Set[str | None],
+    alone: Collection[str],
+    missing: MissingValues = USUAL,
 ) -> tuple[list[str], list[str]]:
     """Return the fields to compare in two tables, and notes; those found by name or content are added to `known`.
 
     Where nothing else can be compared, weak likeness suffices, and to the only column of each table a shared word.
 
     known: the columns that are given. apart: those that are not compared. alone: those of a without a counterpart.
+    missing: values that mean none, which two columns do not share.
     """
     without = {part for name in alone for part in parts_of(name, tables[0].column_names)}
     left = [[name for name in table.column_names if name not in apart] for table in tables]
@@ -205,14 +210,14 @@ def paired_columns(
             notes.append(f"compared '{name}' of a with '{other[0]}' of b: their names differ only in punctuation")
             left = [[one for one in left[0] if one != name], [one for one in left[1] if one != other[0]]]
     alternative = bool(given or same or known)
-    if not alternative and len(left[0]) == len(left[1]) == 1 and _share_a_word(tables, left[0][0], left[1][0]):
+    if not alternative and len(left[0]) == len(left[1]) == 1 and _share_a_word(tables, left[0][0], left[1][0], missing):
         (name,), (only,) = left
         known.append(ComparedColumns(name, (name,), (only,)))
         notes.append(f"compared '{name}' of a with '{only}' of b: neither table has another column")
         left = [[], []]
     elif left[0] and left[1]:
         sides = [{name: table.column(name) for name in some} for table, some in zip(tables, left, strict=True)]
-        alike = alike_columns(*sides)
+        alike = alike_columns(sides[0], sides[1], missing)
         alternative = alternative or any(pair.strong for pair in alike)
         for pair in alike:
             names = f"'{pair.name}' of a with '{pair.other}' of b: they share {pair.shared:.2f} of their words"
@@ -233,17 +238,18 @@ def paired_columns(
     return sorted([*given, *same, *more], key=lambda name: order[parts.get(name, name)]), notes
 
 
-def _share_a_word(tables: Sequence[pa.Table], name: str, other: str) -> bool:
+def _share_a_word(tables: Sequence[pa.Table], name: str, other: str, missing: MissingValues) -> bool:
     sides = zip(tables, (name, other), strict=True)
-    return shared_words(*(words_of(make_field(one, table.column(one))) for table, one in sides)) > 0
+    made = (make_field(one, table.column(one), missing=missing) for table, one in sides)
+    return shared_words(*map(words_of, made)) > 0
 
 
 class _Side:
     """The columns of one table that have no partner yet: their values, kinds and words."""
 
-    def __init__(self, columns: Mapping[str, pa.ChunkedArray]) -> None:
-        self._columns = columns
-        made = (make_field(name, column) for name, column in columns.items())
+    def __init__(self, columns: Mapping[str, pa.ChunkedArray], missing: MissingValues) -> None:
+        self._columns, self._missing = columns, missing
+        made = (make_field(name, column, missing=missing) for name, column in columns.items())
         fields = [field for field in made if field.present >= LEAST]
         self.names = [field.name for field in fields]
         self.free = self.names
@@ -269,12 +275,15 @@ class _Side:
 
     def date_words(self, names: Sequence[str]) -> Words:
         """Return the words of dates that are in three columns."""
-        return words_of(make_field("", joined_columns([self._columns[name] for name in names]), "date"))
+        whole = joined_columns([self._columns[name] for name in names])
+        return words_of(make_field("", whole, "date", self._missing))
 
 
-def alike_columns(a: Mapping[str, pa.ChunkedArray], b: Mapping[str, pa.ChunkedArray]) -> list[ComparedColumns]:
+def alike_columns(
+    a: Mapping[str, pa.ChunkedArray], b: Mapping[str, pa.ChunkedArray], missing: MissingValues = USUAL
+) -> list[ComparedColumns]:
     """Pair columns of two tables by their content, the most alike first; those that share less than WEAK are not."""
-    sides = _Side(a), _Side(b)
+    sides = _Side(a, missing), _Side(b, missing)
     found = _dates(sides)
     rows, columns = (list(side.free) for side in sides)
     shares = np.array([[shared_words(sides[0].words([x]), sides[1].words([y])) for y in columns] for x in rows])

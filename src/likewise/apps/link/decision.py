@@ -246,6 +246,7 @@ def decide_pairs(
     lowest: float = -np.inf,
     expected: float | None = None,
     alike: bool = False,
+    sides: tuple[bool, bool] | None = None,
 ) -> Decision:
     """Return the matches between two tables.
 
@@ -254,7 +255,8 @@ def decide_pairs(
     expected F1 is maximal, but none below `lowest`; the threshold is then the lowest score accepted. `expected` is the
     number of records of the smaller table that have a match, if it was estimated; without it, no F1 is stated. If both
     tables have duplicates, all pairs above the threshold are matches or, where scores are a likeness (`alike`), of
-    which none means even odds, all partners that are as good as the best.
+    which none means even odds, all partners that are as good as the best. `sides` is what an earlier decision found of
+    duplicates (`Decision.single`), which stays.
     """
     places = np.flatnonzero(usable)
     if not len(places):
@@ -265,7 +267,9 @@ def decide_pairs(
         return Decision(places[value >= cut], cut, None, _EVERY)
     ranked = _one_to_one(a, b, value, records)
     rule, clean = "one to one", (True, True)
-    if one_to_one is None:
+    if sides is not None:
+        clean = sides[1], sides[0]
+    elif one_to_one is None:
         best = value[ranked.chosen]
         high = HIGH if expected is None else float(np.clip(1 - expected / len(best), HIGH, 1))
         clean = clean_sides(a, b, value, ranked.chosen, best >= np.quantile(best, high), records)
@@ -386,12 +390,17 @@ NOTHING_KNOWN = KnownPairs(np.zeros(0, np.int64), np.zeros(0, bool))
 
 @dataclass(frozen=True)
 class MatchRules:
-    """How the candidates of one run are decided; `one_to_one` as given by the user."""
+    """How the candidates of one run are decided; `one_to_one` as given by the user.
+
+    single: that of an earlier decision, which stays. further: whether other pairs than the candidates can be compared.
+    """
 
     records: RecordTable
     candidates: RecordPairs
     scorer: Scorer
     one_to_one: bool | None
+    single: tuple[bool, bool] | None = None
+    further: bool = True
 
     def decide(
         self, scored: ScoredRecords, threshold: float | None, known: KnownPairs = NOTHING_KNOWN
@@ -405,7 +414,7 @@ class MatchRules:
         expected = None if scored.matches is None else scored.matches.matches
         lowest, alike = self.scorer.lowest, self.scorer.alike
         decision = decide_pairs(
-            left, right, scored.value, scored.usable, n, cut, self.one_to_one, lowest, expected, alike
+            left, right, scored.value, scored.usable, n, cut, self.one_to_one, lowest, expected, alike, self.single
         )
         return self.corrected(decision, known), None
 
@@ -442,6 +451,6 @@ class MatchRules:
         def compared(one: Ints, other: Ints) -> Floats:
             return self.scorer.others(one, other, scored).value
 
-        groups = cluster(self.records.count, left, right, value, cut, compared)
+        groups = cluster(self.records.count, left, right, value, cut, compared if self.further else None)
         chosen = np.flatnonzero(groups[left] == groups[right])
         return Decision(chosen, cut, None, "clusters by average linkage"), groups

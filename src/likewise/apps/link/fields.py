@@ -10,8 +10,9 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ Codes = NDArray[np.int32]
 
 KINDS = ("text", "tokens", "name", "address", "phone", "date", "number", "exact")
 MISSING = ["", "nan", "null", "none", "n/a", "-", "?", "unknown"]
-"""Folded values that mean no value."""
+"""Folded values that mean no value, in every table."""
 
 SAMPLE = 5_000
 """Values from which the kind and the length of a field are estimated; the error of a share is below 1 %."""
@@ -61,6 +62,44 @@ NUMBER = re.compile(r"[^\d.+-]*([+-]?\d[\d,]*(?:\.\d+)?|[+-]?\.\d+)[^\d.]*")
 PHONE_NAME = re.compile(r"phone|fax|mobile|\btel", re.I)
 PLACE_NAME = re.compile(r"addr|street", re.I)
 AREA_NAME = re.compile(r"city|town|suburb|village|county|state|province|region|country|nation|district", re.I)
+
+
+@dataclass(frozen=True)
+class MissingValues:
+    """Values that mean no value: MISSING, and those that the user gives; `found` has those of these that occur."""
+
+    given: tuple[str, ...] = ()
+    found: set[str] = field(default_factory=set)
+
+    @cached_property
+    def folded(self) -> pa.Array:
+        """All of them, folded; those given are last."""
+        return pa.concat_arrays([pa.array(MISSING), fold(pa.array(self.given, pa.string()))])
+
+    @property
+    def unused(self) -> list[str]:
+        """Those given that no column has."""
+        return [one for one in dict.fromkeys(self.given) if one not in self.found]
+
+    def among(self, folded: pa.Array, written: pa.Array, kind: str, numbers: bool) -> pa.Array:
+        """Return which values are missing, by how they are folded or written; `numbers`: also by their numbers.
+
+        Only a spelling of the kind knows that 0.0 and 0.00, or 1900-01-01 and 1.1.1900, are one.
+        """
+        absent = pc.or_(pc.is_in(folded, self.folded), pc.equal(written, ""))
+        given = self.folded[len(MISSING) :]
+        same = [(folded, given), (written, spelled(given, kind))]
+        if numbers and self.given:
+            same.append((spelled(folded, "number"), spelled(given, "number")))
+        for values, asked in same if self.given else ():
+            asked = pc.if_else(pc.equal(asked, ""), None, asked)
+            there = pc.is_in(asked, values, skip_nulls=True).to_pylist()
+            self.found.update(one for one, seen in zip(self.given, there, strict=True) if seen)
+            absent = pc.or_(absent, pc.is_in(values, asked, skip_nulls=True))
+        return absent
+
+
+USUAL = MissingValues()
 
 
 @dataclass(frozen=True)
@@ -221,19 +260,19 @@ def guess(name: str, values: Sequence[str]) -> str:
     return "text"
 
 
-def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None) -> Field:
+def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None, missing: MissingValues = USUAL) -> Field:
     """Return a column as a field of the given kind, or of the kind its values look like."""
     check_kind(kind)
+    numbers = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     encoded = as_strings(column).combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     folded = fold(encoded.dictionary)
     if kind is None:
         seen = folded.take(encoded.indices.take(pa.array(_some(len(encoded))))).drop_null()
-        kind = guess(name, seen.filter(pc.invert(pc.is_in(seen, pa.array(MISSING)))).to_pylist())
+        kind = guess(name, seen.filter(pc.invert(pc.is_in(seen, missing.folded))).to_pylist())
     written = spelled(folded, kind)
-    absent = pc.or_(pc.is_in(folded, pa.array(MISSING)), pc.equal(written, ""))
-    merged = pc.if_else(absent, None, written).dictionary_encode()
+    merged = pc.if_else(missing.among(folded, written, kind, numbers), None, written).dictionary_encode()
     places = merged.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     raw = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     codes = np.where(raw >= 0, places[np.maximum(raw, 0)] if len(places) else -1, -1).astype(np.int32)

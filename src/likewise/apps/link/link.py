@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 
 from likewise.apps.link import synonyms
+from likewise.apps.link.alarms import judge
 from likewise.apps.link.blocking import RecordPairs, block, completeness, estimated_blocking_recall
 from likewise.apps.link.checkpoints import LinkCheckpoints, checkpoints
 from likewise.apps.link.decision import NOTHING_KNOWN, Decision, KnownPairs, MatchRules
-from likewise.apps.link.entities import FurtherCopies, MatchedPairs, chosen_pairs, pairs_within
+from likewise.apps.link.entities import FurtherCopies, chosen_pairs, pairs_within
 from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, labelled_pairs, merged, quality
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.points import check_weights
 from likewise.apps.link.records import RecordTable, records_of
-from likewise.apps.link.request import LinkRequest, column_pairs, field_kinds, window_ends
+from likewise.apps.link.request import LinkRequest, column_pairs, field_kinds, missing_values, window_ends
 from likewise.apps.link.result import (
     Links,
     clusters_table,
@@ -38,7 +39,6 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.extras import installed
 from likewise.base.runlog import Progress, RunLog, run_json
-from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
@@ -51,6 +51,7 @@ def link(
     id: str | None = None,
     fields: Mapping[str, str | None] | Sequence[str] | None = None,
     columns: Mapping[str, str | None] | None = None,
+    missing: Sequence[str] = (),
     weights: Mapping[str, float] | None = None,
     threshold: float | None = None,
     one_to_one: bool | None = None,
@@ -68,6 +69,7 @@ def link(
     seed: int = 1,
     progress: Progress | None = None,
     out: str | os.PathLike[str] | None = None,
+    scored: bool = False,
     fresh: bool = False,
 ) -> Links:
     """Find the records of `a` and `b`, or of `a` alone, that are the same entity (entity resolution, record linkage).
@@ -78,6 +80,8 @@ def link(
     columns: for two tables: columns of b by the columns of a that hold the same under another name: {"cast": "actors"}.
     Several are one if joined by +, as in {"name": "first+last"}; None is no column. Other columns with different names
     are compared if they share enough words (notes say which).
+    missing: further values that mean no value in every column that is compared, such as "0.0" or "1900-01-01", however
+    they are written there.
     weights: by field. The score is then in points: 100 per field, less a penalty for edits, times the weight of the
     field, 1 by default (MMDS §3.8.2). Without weights, the weight of agreement is learned from the data (Fellegi–Sunter
     model, by EM): a score of 0 is even odds, and ten points more make the odds ten times as high.
@@ -102,6 +106,8 @@ def link(
     kind, used instead of them.
     threads, memory, seed: neither the number of threads nor the memory to use, such as "2GiB", changes the result.
     progress: called with (stage, done, total).
+    scored: with `out`, also write all pairs that were compared, with their scores: `relink` then decides again with
+    another threshold, without a second run.
     out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
 
     >>> people = {"name": ["Ann Lee", "Bo Diaz", "Cy Wu"], "born": ["1990-01-02", "1985-07-30", "1970-05-05"]}
@@ -116,6 +122,7 @@ def link(
         id=id,
         fields=field_kinds(fields),
         columns=column_pairs(columns),
+        missing=missing_values(missing),
         weights=weights,
         threshold=threshold,
         one_to_one=one_to_one,
@@ -131,15 +138,16 @@ def link(
         resources=Resources.of("link", threads, memory),
         seed=checks.seed("link", seed),
         out=None if out is None else checks.path("link", "out", out),
+        scored=scored,
         fresh=fresh,
     )
     log = RunLog.of(progress)
     with checkpoints(request, log) as kept:
         tables = _read(request, log)
         candidates, terms = _block(request, tables, kept, log)
-        rules, scored = _score(request, tables, candidates, terms, kept, log)
-        known, lesson = _label(request, tables, rules, scored, log)
-        final = scored if lesson is None else lesson.scored
+        rules, learned = _score(request, tables, candidates, terms, kept, log)
+        known, lesson = _label(request, tables, rules, learned, log)
+        final = learned if lesson is None else lesson.scored
         validation = _validate(request, tables, candidates, final, log)
         decision, groups = _decide(request, tables, rules, final, known, lesson, validation, log)
         linked = _result(request, tables, rules, final, known, validation, decision, groups, log)
@@ -181,6 +189,7 @@ def _read(request: LinkRequest, log: RunLog) -> _Tables:
             apart=request.window,
             columns=request.columns,
             all_fields=request.weights is not None,
+            missing=request.missing,
         )
         windows = [Window.of(records, column, bounds) for column, bounds in request.window.items()]
         log.notes += notes_on(request.a, request.b)
@@ -311,6 +320,8 @@ def _decide(
             decision, groups = rules.decide(scored, None if threshold is None else threshold / scored.unit, known)
     scored.describe(log)
     log.details |= {"rule": decision.rule, "threshold": round(float(decision.threshold * scored.unit), 4)}
+    if tables.records.border:
+        log.details["single"] = list(decision.single)
     unknown = _why_no_f1(tables, scored, decision)
     if unknown is None and scored.matches is not None and decision.expected_f1 is not None:
         log.details["expected_f1"] = round(decision.expected_f1, 4)
@@ -352,7 +363,7 @@ def _result(
     )
     count_scores(log, trace.pairs[2], matched.scores * scored.unit)
     log.details["completeness"] = estimated_blocking_recall(records.fields, matched.pairs, request.seed)
-    _judge(matched, labels, decision, log)
+    judge(matched, labels, log)
     if tables.truth is not None:
         part = completeness(candidates, copies.mapped(tables.truth).matches, rules.records.count)
         log.details["truth"] = quality(matched.pairs, tables.truth, records.count, part)
@@ -372,38 +383,6 @@ def _why_no_f1(tables: _Tables, scored: ScoredRecords, decision: Decision) -> st
     if not tables.records.is_complete:
         return "too many values are missing"
     return "too many matches are hardly better than a rival" if decision.expected_f1 is None else None
-
-
-HUGE, FAR_LARGER = 30, 10
-"""Records of a cluster from which on it is looked at, and how many times larger than nearly all others it then is."""
-
-NEARLY_ALL = 0.95
-"""Part of the clusters that count as nearly all."""
-
-DUBIOUS = 0.7
-"""Mean probability of the matches below which many of them are wrong."""
-
-HELP = "choose the columns that identify a record with --field, or answer a few questions with --label"
-
-
-def _judge(matched: MatchedPairs, labels: Ints | None, decision: Decision, log: RunLog) -> None:
-    """State the precision to be expected, and raise an alarm where a result cannot be right."""
-    known = matched.probable[~np.isnan(matched.probable)]
-    if len(known):
-        precision = float(known.mean())
-        log.details["expected_precision"] = round(precision, 4)
-        if precision < DUBIOUS:
-            log.notes.append(f"about {1 - precision:.0%} of the matches are wrong, by their probabilities: {HELP}")
-    if labels is not None:
-        sizes = np.bincount(labels)
-        sizes = np.sort(sizes[sizes > 1])
-        usual = float(np.quantile(sizes, NEARLY_ALL)) if len(sizes) else 0.0
-        large = sizes[(sizes >= HUGE) & (sizes > FAR_LARGER * usual)]
-        if len(large):
-            log.notes.append(
-                f"{counted(len(large), 'cluster')} of up to {large[-1]:,} records, where nearly all have at most "
-                f"{usual:.0f}: look at them, and if they mix entities, {HELP}"
-            )
 
 
 def _where_true(validation: Validation, true: float, column: str) -> float:

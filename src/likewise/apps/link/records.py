@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from likewise.apps.link.columns import ComparedColumns, given_columns, paired_columns
-from likewise.apps.link.fields import Field, as_strings, make_field, without_values
+from likewise.apps.link.fields import USUAL, Field, MissingValues, as_strings, make_field, without_values
 from likewise.apps.link.repeated_fields import repeated
 from likewise.apps.link.uninformative_fields import uninformative
 from likewise.base.arrays import Ints, to_arrow
@@ -119,12 +119,14 @@ def records_of(
     apart: Collection[str] = (),
     columns: Mapping[str, str | None] | None = None,
     all_fields: bool = False,
+    missing: Sequence[str] = (),
 ) -> RecordTable:
     """Read the tables, find the ids, and make the fields; constant and empty fields are left out with a note.
 
     `validate` is a column that is not compared, and `apart` has columns that are compared only if `fields` names them.
     `columns` are the columns of b by those of a, where their names differ. Fields that repeat others are left out, too,
-    and those that tell nothing unless `fields` names them; with `all_fields`, neither.
+    and those that tell nothing unless `fields` names them; with `all_fields`, neither. `missing` are further
+    values that mean none.
     """
     sources = {"a": a} if b is None else {"a": a, "b": b}
     read = [read_table(source, parameter) for parameter, source in sources.items()]
@@ -139,27 +141,30 @@ def records_of(
         tables, wheres, border, count, name, ids, made, notes, [entry for *_, inputs in read for entry in inputs]
     )
     records.columns.extend(given_columns(tables, wheres, columns or {}))
-    chosen = _chosen(records, fields, validate, apart, {name for name, other in (columns or {}).items() if not other})
+    alone = {name for name, other in (columns or {}).items() if not other}
+    chosen = _chosen(records, fields, validate, apart, alone, MissingValues(tuple(missing)))
+    absent = MissingValues(tuple(missing))
 
     def make(column: str) -> Field:
         parts = [_plain(part) for part in records.columns_of(column)]
         if len(parts) > 1 and parts[0].type != parts[1].type:
             parts = [as_strings(part) for part in parts]
         chunks = [chunk for part in parts for chunk in part.chunks]
-        made = make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column])
+        made = make_field(column, pa.chunked_array(chunks, parts[0].type), chosen[column], absent)
         pa.default_memory_pool().release_unused()
         return made
 
     fields_made = all_at_once([partial(make, column) for column in chosen], threads)
     rows = [table.num_rows for table in tables]
-    alone = max(rows) == 1 or (min(rows) == 1 and all(len(one.texts) < 2 for one in fields_made))
-    least = 1 if alone else 2  # where a record stands alone, equal values are a match and no constant of the column
+    lonely = max(rows) == 1 or (min(rows) == 1 and all(len(one.texts) < 2 for one in fields_made))
+    least = 1 if lonely else 2  # where a record stands alone, equal values are a match and no constant of the column
     for one in fields_made:
         if len(one.texts) < least:
             what = "the same" if len(one.texts) else "missing"
             notes.append(f"{one.name}: all values are {what}; left out")
         else:
             made.append(one)
+    notes.extend(f"{value}: no column that is compared has this value, given as missing" for value in absent.unused)
     if not all_fields:
         _leave_out(made, border, threads, notes, named=fields is not None)
     if not made:
@@ -258,6 +263,7 @@ def _chosen(
     validate: str | None,
     others: Collection[str],
     alone: Collection[str],
+    missing: MissingValues = USUAL,
 ) -> dict[str, str | None]:
     """Return the fields to compare and their kinds: those given, or all columns that both tables have.
 
@@ -276,7 +282,7 @@ def _chosen(
     if len(tables) == 1:
         shared = [column for column in tables[0].column_names if column not in apart]
     else:
-        shared, notes = paired_columns(tables, records.columns, apart, alone)
+        shared, notes = paired_columns(tables, records.columns, apart, alone, missing)
         records.notes.extend(notes)
     if not shared:
         columns = "; ".join(f"{w}: {', '.join(t.column_names)}" for w, t in zip(records.wheres, tables, strict=True))

@@ -19,10 +19,11 @@ from likewise.jobs.settings import Resources
 QUESTIONS = 30
 """Questions that are asked if no other number is given: about ten minutes of a person's time."""
 
-DEFAULTS: dict[str, Any] = {"columns": {}, "window": {}, "fresh": False}
+DEFAULTS: dict[str, Any] = {"columns": {}, "window": {}, "scored": False, "fresh": False}
 """What parameters are if they are not given, of those that are not None then."""
 
 COLUMNS = "a mapping of columns of a to columns of b, such as {'cast': 'actors'}; several are joined by +, None is none"
+MISSING = "a list of texts that are not empty, such as ['0.0', '1900-01-01']"
 WINDOW = "a mapping of columns to two numbers, the least and the largest difference, such as {'created': (0, 90)}"
 
 
@@ -38,6 +39,7 @@ class LinkRequest:
     id: str | None
     fields: dict[str, str | None] | None
     columns: dict[str, str | None]
+    missing: tuple[str, ...]
     weights: Mapping[str, float] | None
     threshold: float | None
     one_to_one: bool | None
@@ -53,6 +55,7 @@ class LinkRequest:
     resources: Resources
     seed: int
     out: Path | None
+    scored: bool
     fresh: bool
 
     def __post_init__(self) -> None:
@@ -63,6 +66,7 @@ class LinkRequest:
             checks.number("link", "threshold", self.threshold)
         if self.one_to_one is not None:
             checks.flag("link", "one_to_one", self.one_to_one)
+        checks.flag("link", "scored", self.scored)
         if self.true is not None:
             checks.threshold("link", self.true, "true")
         if self.validate is not None and not isinstance(self.validate, str):
@@ -79,7 +83,7 @@ class LinkRequest:
             (self.b, ("window",), "for one table, as its records have no order"),
             (self.validate, ("true",), "without 'validate'"),
             (self.ask, ("label", "questions"), "without 'ask', a function that answers"),
-            (self.out, ("fresh",), "without 'out'"),
+            (self.out, ("scored", "fresh"), "without 'out'"),
         ):
             if given is None:
                 checks.unused("link", {name: (getattr(self, name), DEFAULTS.get(name)) for name in names}, without)
@@ -107,6 +111,7 @@ class LinkRequest:
         """The parameters on which the candidates and their comparison depend, as run.json has them."""
         return {
             "id": self.id, "fields": self.fields, "columns": self.columns or None,
+            "missing": list(self.missing) or None,
             "weights": None if self.weights is None else "given",
             "window": {name: list(ends) for name, ends in self.window.items()} or None,
             "validate": self.validate, "nicknames": _named(self.nicknames), "seed": self.seed,
@@ -118,7 +123,7 @@ class LinkRequest:
             **self.decisive, "weights": weights, "threshold": None if self.threshold is None else float(self.threshold),
             "one_to_one": self.one_to_one, "true": None if self.true is None else float(self.true),
             "truth": _named(self.truth), "training": _named(self.training), "label": _named(self.label),
-            "questions": None if self.ask is None else self.most_questions,
+            "scored": self.scored, "questions": None if self.ask is None else self.most_questions,
             "threads": self.resources.threads, "memory": self.resources.budget.total,
         }  # fmt: skip
 
@@ -172,6 +177,18 @@ def column_pairs(given: Any) -> dict[str, str | None]:
         if not isinstance(name, str) or not name or not (other is None or (isinstance(other, str) and other)):
             raise ParameterError.of("link", "columns", COLUMNS, given)
     return dict(given)
+
+
+def missing_values(given: Any) -> tuple[str, ...]:
+    """Return the values that mean none.
+
+    >>> missing_values(["0.0", "1900-01-01"])
+    ('0.0', '1900-01-01')
+    """
+    found = [] if given is None else checks.listed("link", "missing", given, MISSING)
+    if not all(isinstance(one, str) and one.strip() for one in found):
+        raise ParameterError.of("link", "missing", MISSING, given)
+    return tuple(found)
 
 
 def window_ends(given: Any) -> dict[str, Ends]:

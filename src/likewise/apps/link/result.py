@@ -18,6 +18,7 @@ from likewise.apps.link.fields import Floats
 from likewise.apps.link.pair_reason import LinkageTrace, PairReason
 from likewise.apps.link.records import NOT_COMPARED, RecordTable
 from likewise.apps.link.scoring import POINTS, ScoredRecords
+from likewise.apps.link.stored_scores import COPIES, SCORED, stored_tables
 from likewise.apps.link.validation import BINS, MOST_RANDOM, EstimatedMean, Validation, validate, written_figure
 from likewise.apps.link.window import Window, differences, random_in
 from likewise.base.arrays import Ints, to_arrow
@@ -134,7 +135,7 @@ class Links(PlottedPairs, Result):
     @classmethod
     def check_folder(cls, folder: Path, read: list[Any]) -> None:
         """Raise if the result could not be saved in a folder, or would replace a file that is read."""
-        check_output(folder, "link", [*cls.files, *cls.plots], read)
+        check_output(folder, "link", [*cls.files, SCORED, COPIES, *cls.plots], read)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet, plots and run.json to a folder, all or nothing, and return the folder.
@@ -148,7 +149,9 @@ class Links(PlottedPairs, Result):
     def write(self, folder: Path, space: Workspace | None = None) -> None:
         """Write the result to a folder; `space` is the open workspace of the run there, if it has one."""
         contents: dict[str, Any] = {file: getattr(self, name) for file, name in self.files.items()}
-        contents |= dict.fromkeys(self.plots)
+        contents |= dict.fromkeys((SCORED, COPIES, *self.plots))
+        if self.stats["parameters"]["scored"]:
+            contents |= stored_tables(self.scored, self._trace)
         if self.weights is not None and installed("plot"):
             contents[WEIGHTS_PLOT] = self.plot_weights
         if self._validation is not None and installed("plot"):
@@ -210,7 +213,9 @@ def as_probabilities(values: Floats) -> pa.Array:
 
 def clusters_table(records: RecordTable, labels: Ints) -> pa.Table:
     """Return the records that are in a cluster with others: id, cluster, size, keeper."""
-    filled = np.sum([one.codes >= 0 for one in records.fields], axis=0)
+    filled = np.zeros(len(labels), np.int64)
+    for one in records.fields:
+        filled += one.codes >= 0
     keeper = keepers(labels, filled)
     sizes = np.bincount(labels, minlength=len(labels))[labels]
     members = np.flatnonzero(sizes > 1)
