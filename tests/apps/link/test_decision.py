@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link.decision import STEP, assign, best_cut, decide_pairs, second_best, split, with_lead
+from likewise.apps.link.best_partners import STEP, assign, best_cut, second_best, split, with_lead
+from likewise.apps.link.decision import decide_pairs
 
 
 def best_total(gains):

@@ -7,7 +7,7 @@ import pytest
 from made_people import one_table, two_tables
 
 from likewise import link
-from likewise.apps.link.decision import match_probabilities
+from likewise.apps.link.best_partners import match_probabilities
 
 
 def tables(errors: int = 4):

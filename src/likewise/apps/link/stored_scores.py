@@ -94,7 +94,7 @@ class StoredScores:
         further = _read(run.folder / COPIES) if "abridged" in run.details else pa.table({})
         two = "records_a" in run.counts
         ids = [table["id_a"], table["id_b"]]
-        a, b = _Side.of(ids[:1] if two else ids, further, "a"), _Side.of(ids[1:] if two else [], further, "b")
+        a, b = _IdColumn.of(ids[:1] if two else ids, further, "a"), _IdColumn.of(ids[1:] if two else [], further, "b")
         right = b.places(ids[1]) + len(a.kept) if two else a.places(ids[1])
         label, value = table["label"].combine_chunks(), _floats(table["score"])
         places = np.flatnonzero(numbers(label.is_valid()))
@@ -111,7 +111,7 @@ class StoredScores:
 
 
 @dataclass(frozen=True)
-class _Side:
+class _IdColumn:
     """The ids of one table: of the records that were compared, and of further copies with `copies` of those."""
 
     kept: pa.Array
@@ -119,7 +119,7 @@ class _Side:
     copies: Ints
 
     @classmethod
-    def of(cls, ids: list[pa.ChunkedArray], further: pa.Table, side: str) -> _Side:
+    def of(cls, ids: list[pa.ChunkedArray], further: pa.Table, side: str) -> _IdColumn:
         """Number the ids in these columns, and those of further copies, in the order in which they come first."""
         if f"id_{side}" not in further.column_names:
             kept = _unique(ids)
@@ -144,7 +144,7 @@ def _places(ids: pa.ChunkedArray, among: pa.Array) -> Ints:
     return found
 
 
-def _records(run: FinishedRun, sides: list[_Side]) -> RecordTable:
+def _records(run: FinishedRun, sides: list[_IdColumn]) -> RecordTable:
     """Return the records of both sides, of which nothing but the ids is known."""
     ids = [pa.chunked_array([side.kept, side.rest]) for side in sides]
     tables = [pa.table({run.details["id"] or "row": one}) for one in ids]
@@ -153,7 +153,7 @@ def _records(run: FinishedRun, sides: list[_Side]) -> RecordTable:
     return RecordTable(tables, wheres, border, count, run.details["id"], ids, [], [], run.stats["inputs"])
 
 
-def _copies(a: _Side, b: _Side, two: bool) -> FurtherCopies:
+def _copies(a: _IdColumn, b: _IdColumn, two: bool) -> FurtherCopies:
     """Return the further copies, numbered after the compared records of their table."""
     first, last = len(a.kept), len(a.kept) + len(a.rest)
     end = last + len(b.kept)

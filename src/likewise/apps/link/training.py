@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from likewise.apps.link.best_partners import ranked_pairs
 from likewise.apps.link.blocking import RecordPairs
-from likewise.apps.link.decision import Decision, KnownPairs, MatchRules, ranked_pairs
+from likewise.apps.link.decision import Decision, KnownPairs, MatchRules
 from likewise.apps.link.entities import FurtherCopies
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, LinkQuality, MatchCurve, Question

@@ -1,0 +1,239 @@
+"""Best partners: which pair of a record comes first, how far ahead of the next, and how probably it is a match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.apps.link.fields import Floats
+from likewise.apps.link.model import chance, rising, shift_to
+from likewise.base.arrays import Ints
+from likewise.kernels.graph import auction
+from likewise.kernels.linking import two_best
+
+STEP = 1e-3
+"""Step of the auction: the total gain of an assignment is within this much per record of the best one."""
+
+RANGES = 40
+"""Score ranges, at least, in which matches and non-matches are counted; one per 20 records, up to ten times as many."""
+
+HIGH = 0.9
+"""Records whose best score exceeds this quantile of the non-matches are taken to have a match, to begin with."""
+
+TURNS = 300
+"""Rounds of estimation at most."""
+
+STABLE = 1e-5
+"""The estimation ends when no probability changes by this much."""
+
+FEW = 30
+"""Best pairs from which on their probabilities are estimated."""
+
+
+def assign(left: Ints, right: Ints, gain: Floats, one_left: bool = True, one_right: bool = True) -> Ints:
+    """Return the indices of the pairs in the best assignment: no left or right twice, the sum of gains maximal.
+
+    Only pairs of positive gain count. If only one side is restricted, each of its records takes its best partner.
+
+    >>> assign(np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([3.0, 2.0, 2.5])).tolist()
+    [1, 2]
+    """
+    places = np.flatnonzero(gain > 0)
+    if not one_left and not one_right:
+        return places
+    if not (one_left and one_right):
+        side = left if one_left else right
+        order = places[np.lexsort((places, -gain[places], side[places]))]
+        first = np.append(True, side[order][1:] != side[order][:-1]) if len(order) else np.zeros(0, bool)
+        return np.sort(order[first])
+    rows, row = np.unique(left[places], return_inverse=True)
+    columns, column = np.unique(right[places], return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    starts = np.searchsorted(row[order], np.arange(len(rows) + 1)).astype(np.int64)
+    won = auction(starts, column[order].astype(np.int64), gain[places][order], len(columns), STEP)
+    return np.sort(places[order[won[won >= 0]]])
+
+
+def second_best(
+    left: Ints, right: Ints, scores: Floats, chosen: Ints, records: int, sides: tuple[bool, bool]
+) -> tuple[Floats, Floats]:
+    """Return for each chosen pair the two best scores of its rivals, the other pairs of its left or right record."""
+    rest = np.ones(len(left), bool)
+    rest[chosen] = False
+    lowest = float(scores.min()) if len(scores) else 0.0
+    found = np.full((len(chosen), 2), lowest)
+    for side, counts in ((left, sides[0]), (right, sides[1])):
+        if counts:
+            order = np.lexsort((-scores[rest], side[rest]))
+            owner, value = side[rest][order], scores[rest][order]
+            first = np.append(True, owner[1:] != owner[:-1]) if len(owner) else np.zeros(0, bool)
+            second = np.append(False, first[:-1]) & ~first if len(owner) else first
+            best = np.full((records, 2), lowest)
+            best[owner[first], 0] = value[first]
+            best[owner[second], 1] = value[second]
+            found = -np.sort(-np.concatenate([found, best[side[chosen]]], axis=1), axis=1)[:, :2]
+    return found[:, 0], found[:, 1]
+
+
+def with_lead(first: Floats, second: Floats) -> Floats:
+    """Return scores plus their lead over the next best: large for a match, small for the best of the non-matches."""
+    return 2 * first - np.minimum(first, second)
+
+
+def split(
+    first: Floats, second: Floats, third: Floats, seed: int = 1, most: float | None = None
+) -> tuple[Floats, float]:
+    """Return the probability that each record's best pair is a match, and the fraction of the records that have one.
+
+    `first` are the best scores with their lead, `second` and `third` the next best scores. The score of a record's best
+    non-match is known in either case: with a match, it is in second place; without, it leads the second by twice the
+    lead of the second over the third, as the gaps between the highest of many scores shrink like 1, 1/2, 1/3, ...
+    Which records have a match is estimated in turn with the score distributions of matches and non-matches, whose
+    ratio increases with the score. The fraction that have one follows from the scores below the median of non-matches,
+    where matches are rare, and from those above their 0.9 quantile, where non-matches are. If that is more than `most`,
+    it is `most`.
+    """
+    second = np.minimum(first, second)
+    third = np.minimum(second, third)
+    mixed = np.random.default_rng(seed).permutation(len(first))
+    alone = second + 2 * (2 * (second - third))[mixed]
+    second = with_lead(second, third)
+    ranges = int(np.clip(len(first) // 20, RANGES, 10 * RANGES))
+    edges = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, ranges + 1)[1:-1]))
+    size = len(edges) + 1
+    one, two, none = (np.searchsorted(edges, scores) for scores in (first, second, alone))
+    both = np.bincount(one, minlength=size) + np.bincount(two, minlength=size)
+    matches = np.where(first > np.quantile(alone, HIGH), 0.99, 0.01)
+    share, known = 0.5, False
+    for _ in range(TURNS):
+        true = np.bincount(one, matches, size) + 0.5 / size
+        false = np.bincount(two, matches, size) + np.bincount(none, 1 - matches, size) + 0.5 / size
+        ratio = rising(np.log(true / true.sum() * false.sum() / false), both + 1e-9)
+        if known:
+            after = chance(ratio[one] + shift_to(ratio[one], share * len(one)))
+        else:
+            share = _share(one, np.cumsum(false) / false.sum(), float(matches.mean()))
+            after = chance(ratio[one] + np.log(share / (1 - share)))
+        moved = float(np.abs(after - matches).max())
+        matches = after
+        if moved < STABLE:
+            if known or most is None or share <= most:
+                break
+            share, known = float(np.clip(most, 1 / (2 * len(first)), 1)), True
+            matches = np.where(first > np.quantile(first, 1 - share), 0.99, 0.01)
+    return matches, share
+
+
+def _share(places: Ints, below: Floats, mean: float) -> float:
+    """Return the fraction of the records that have a match; `below` is the distribution function of non-matches."""
+    middle, high = (int(np.searchsorted(below, part)) for part in (0.5, HIGH))
+    low_half = 1 - (np.count_nonzero(places <= middle) + 0.5) / (len(places) * below[middle])
+    above = (float((places > high).mean()) - (1 - below[high])) / below[high]
+    return float(np.clip(max((low_half + mean) / 2, above), 1e-6, 1 - 1e-6))
+
+
+def best_cut(probabilities: Floats, scores: Floats, missed: float = 0.0) -> tuple[float, float]:
+    """Return the threshold that maximises the expected F1, and that F1; `missed` matches are not among the pairs."""
+    order = np.lexsort((-scores, -probabilities))
+    right = np.cumsum(probabilities[order])
+    f1 = 2 * right / (np.arange(1, len(order) + 1) + probabilities.sum() + missed)
+    last = int(np.argmax(f1))
+    return float(scores[order[: last + 1]].min()), float(f1[last])
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The pairs in first place, their scores with lead, and the scores in second and third place."""
+
+    chosen: Ints
+    first: Floats
+    second: Floats
+    third: Floats
+
+    def matches(self, expected: float | None = None) -> Floats:
+        """Return the probabilities that the pairs in first place are matches, of which at most `expected` are."""
+        most = None if expected is None else expected / max(1, len(self.chosen))
+        return split(self.first, self.second, self.third, most=most)[0]
+
+
+def single_pairs(left: Ints, right: Ints, scores: Floats, records: int) -> Ranked:
+    """Return the best assignment, and for each of its pairs the rival in the best assignment of all other pairs."""
+    lowest = float(scores.min())
+    chosen = assign(left, right, scores + 1e-9 - lowest)
+    rest = np.delete(np.arange(len(left)), chosen)
+    again = assign(left[rest], right[rest], scores[rest] + 1e-9 - lowest)
+    rivals, _ = second_best(left, right, scores, chosen, records, (True, True))
+    others, _ = second_best(left[rest], right[rest], scores[rest], again, records, (True, True))
+    side = left if len(np.unique(left)) <= len(np.unique(right)) else right
+    second, third = np.full(records, lowest), np.full(records, lowest)
+    second[side[rest[again]]], third[side[rest[again]]] = scores[rest[again]], others
+    first = with_lead(scores[chosen], rivals)
+    return Ranked(chosen, first, np.minimum(scores[chosen], second[side[chosen]]), third[side[chosen]])
+
+
+def one_each(left: Ints, right: Ints, scores: Floats, records: int, sides: tuple[bool, bool]) -> Ranked:
+    """Return the best partner of each record of one table, and the next best."""
+    chosen = assign(left, right, scores + 1e-9 - float(scores.min()), *sides)
+    second, third = second_best(left, right, scores, chosen, records, sides)
+    return Ranked(chosen, with_lead(scores[chosen], second), second, third)
+
+
+def ranked_pairs(
+    left: Ints, right: Ints, scores: Floats, usable: NDArray[np.bool_], records: int, single: tuple[bool, bool]
+) -> tuple[Ints, Floats]:
+    """Return the pairs that can be matches by a rule (`Decision.single`), best first, and what they are ranked by.
+
+    Where a record has at most one match, that is the score with its lead over rivals.
+    """
+    places = np.flatnonzero(usable)
+    ranked = scores[places]
+    if any(single) and len(places):
+        a, b = left[places], right[places]
+        best = single_pairs(a, b, ranked, records) if all(single) else one_each(a, b, ranked, records, single)
+        places, ranked = places[best.chosen], best.first
+    order = np.argsort(-ranked, kind="stable")
+    return places[order], ranked[order]
+
+
+def match_probabilities(
+    left: Ints,
+    right: Ints,
+    scores: Floats,
+    usable: NDArray[np.bool_],
+    records: int,
+    single: tuple[bool, bool],
+    expected: float | None = None,
+) -> Floats:
+    """Return the probability that each pair is a match where a record has at most one, by a rule (`Decision.single`).
+
+    Of a record's best pairs it is estimated with the decision (`split`) from their scores and their lead over rivals;
+    other pairs trail, and what they trail by is a negative lead; they have at most what the best pair leaves. NaN of
+    fewer than FEW records.
+    """
+    found = np.zeros(len(left))
+    places = np.flatnonzero(usable)
+    if not len(places):
+        return found
+    a, b, value = left[places], right[places], scores[places]
+    ranked = single_pairs(a, b, value, records) if all(single) else one_each(a, b, value, records, single)
+    if len(ranked.chosen) < FEW:
+        return np.full(len(left), np.nan)
+    rivals = np.full(len(places), float(value.min()))
+    for side, counts in ((a, single[0]), (b, single[1])):
+        if counts:
+            best, second = two_best(side, value, records)
+            leads = best[side] == np.arange(len(places))
+            rivals = np.maximum(rivals, np.where(leads, second[side], value[best[side]]))
+    order = np.argsort(ranked.first, kind="stable")
+    probable = ranked.matches(expected if all(single) else None)
+    likely = np.interp(2 * value - rivals, ranked.first[order], probable[order], left=0.0)
+    taken = np.zeros((2, records))
+    for row, side, counts in zip(taken, (a, b), single, strict=True):
+        if counts:
+            row[side[ranked.chosen]] = probable
+    likely = np.minimum(likely, 1 - np.maximum(taken[0][a], taken[1][b]))
+    likely[ranked.chosen] = probable
+    found[places] = likely
+    return found
