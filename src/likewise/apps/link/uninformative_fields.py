@@ -83,7 +83,7 @@ SHARED_NAME = 0.3
 SURE_NAME = 0.5
 """How much more alike such names are, at least, in records that share the other fields than by chance."""
 
-VARIES = 0.45
+VARIES = 0.65
 """An attribute of the record, not of its entity, is less than this times as much more alike as the name is."""
 
 VARYING = "varies among records that share the name; left out"
