@@ -100,6 +100,8 @@ def _how(run: FinishedRun) -> str:
         told += f" Blocking recall ≈ {share(part['estimate'], 1)}, estimated without labels."
     elif "unknown" in part:
         told += f" Blocking recall is not known: {part['unknown']}."
+    if "expected_precision" in details:
+        told += f" Expected precision {share(details['expected_precision'], 1)}, the mean probability of the matches."
     return told.strip().replace("fellegi-sunter", "Fellegi–Sunter")
 
 

@@ -28,6 +28,7 @@ MOST_MISSING = 0.1
 
 VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 ID_NAME = re.compile(r"(.*[ _-])?id", re.I)
+SAME, NONE = "all values are the same", "all values are missing"
 
 
 @dataclass(frozen=True)
@@ -158,12 +159,9 @@ def records_of(
     rows = [table.num_rows for table in tables]
     lonely = max(rows) == 1 or (min(rows) == 1 and all(len(one.texts) < 2 for one in fields_made))
     least = 1 if lonely else 2  # where a record stands alone, equal values are a match and no constant of the column
-    for one in fields_made:
-        if len(one.texts) < least:
-            what = "the same" if len(one.texts) else "missing"
-            notes.append(f"{one.name}: all values are {what}; left out")
-        else:
-            made.append(one)
+    made.extend(one for one in fields_made if len(one.texts) >= least)
+    constant = [one for one in fields_made if len(one.texts) < least]
+    notes.extend(_by_reason({one.name: SAME if len(one.texts) else NONE for one in constant}))
     notes.extend(f"{value}: no column that is compared has this value, given as missing" for value in absent.unused)
     if not all_fields:
         _leave_out(made, border, threads, notes, named=fields is not None)
@@ -178,11 +176,11 @@ def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], n
     Of fields that the user names, only what repeats others is left out: nothing is lost with it.
     """
     told = repeated(made, border) if len(made) > 1 else {}
-    notes.extend(f"{name}: {why}" for name, why in told.items())
+    notes.extend(_by_reason(told))
     made[:] = [one for one in made if one.name not in told]
     if len(made) > 1 and not named:
         found = uninformative(made, border, threads=threads)
-        notes.extend(f"{name}: {why}" for name, why in found.fields.items())
+        notes.extend(_by_reason(found.fields))
         made[:] = [one for one in made if one.name not in found.fields]
         for place, one in enumerate(made):
             values = found.values.get(one.name)
@@ -190,6 +188,14 @@ def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], n
                 listed = ", ".join(repr(one.texts[int(value)].as_py()) for value in values)
                 notes.append(f"{one.name}: {listed} agrees by chance in records that share the rest; taken as missing")
                 made[place] = without_values(one, values)
+
+
+def _by_reason(left_out: Mapping[str, str]) -> list[str]:
+    """Return a note for each reason, with the fields that it holds for."""
+    fields: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        fields.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: {why}; left out" for why, names in fields.items()]
 
 
 def read_table(source: Any, parameter: str) -> tuple[pa.Table, str, list[dict[str, Any]]]:

@@ -77,7 +77,7 @@ def repeated(fields: Sequence[Field], border: int, seed: int = 1) -> dict[str, s
             sources = [sources_of(table[place], [table[other] for other in kept]) for table in tables]
             if names[place] not in found and all(sources):
                 known = sorted(set.union(*sources), key=names.index)
-                found[names[place]] = f"repeats {', '.join(known)}; left out"
+                found[names[place]] = f"repeats {', '.join(known)}"
     return found
 
 

@@ -86,9 +86,9 @@ SURE_NAME = 0.5
 VARIES = 0.65
 """An attribute of the record, not of its entity, is less than this times as much more alike as the name is."""
 
-VARYING = "varies among records that share the name; left out"
-UNTOLD = "agrees no more often than by chance in records that share everything else; left out"
-NEARLY_EMPTY = "hardly any record has a value; left out"
+VARYING = "different in records that share the name"
+UNTOLD = "equal no more often than by chance in records that share everything else"
+NEARLY_EMPTY = "hardly any record has a value"
 NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = np.ndarray[tuple[int], np.dtype[np.uint64]]
