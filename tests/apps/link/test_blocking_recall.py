@@ -45,10 +45,10 @@ def test_intervals_cover_nine_of_ten():
 
 def test_nothing_is_said_without_two_fields_or_matches():
     fields, pairs, _ = fields_and_pairs(300, (0.9, 0.8))
-    assert estimated_blocking_recall(fields[:1], pairs) is None
-    assert estimated_blocking_recall(fields, pairs[:20]) is None
     apart, _, _ = fields_and_pairs(300, (0.0, 0.0))
-    assert estimated_blocking_recall(apart, pairs) is None
+    asked = [(fields[:1], pairs, "two fields"), (fields, pairs[:20], "30 matches"), (apart, pairs, "too rarely")]
+    for some, found, why in asked:
+        assert why in estimated_blocking_recall(some, found)["unknown"]
 
 
 def test_chapman_is_exact_where_all_is_seen():

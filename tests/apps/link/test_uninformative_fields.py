@@ -7,7 +7,7 @@ from made_people import two_tables
 
 from likewise import link
 from likewise.apps.link.fields import make_field
-from likewise.apps.link.uninformative_fields import is_numbered, uninformative
+from likewise.apps.link.uninformative_fields import Uninformative, is_numbered, uninformative
 
 
 def tables(count=250):
@@ -68,7 +68,7 @@ def test_one_text_and_a_useless_column_is_one_text(added):
 
 def test_all_columns_that_tell_are_kept():
     fields = [make_field(name, pa.chunked_array([pa.array(values)])) for name, values in joined().items()]
-    assert uninformative(fields, 0) == uninformative(fields, 250) == {}
+    assert uninformative(fields, 0) == uninformative(fields, 250) == Uninformative({}, {})
 
 
 def test_a_number_that_both_tables_share_is_kept():

@@ -59,6 +59,9 @@ parts of a long text change, not all of it."""
 LEAST_RELATED = 0.05
 """Pairs that are related, as a fraction of the matches, if that is taken to occur at all."""
 
+LEAST_ROUNDS = 5
+"""Rounds in which the number of matches is estimated if nothing else is learned."""
+
 
 def random_pairs(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
     """Return random pairs of different records, one of each table if there are two; all pairs if they are few."""
@@ -164,13 +167,15 @@ def learn_anchored(
     pairs: float,
     never: NDArray[np.bool_],
     personal: Sequence[tuple[str, ...]] = (),
+    rounds: int = ROUNDS,
     seed: int = 1,
     threads: int = 1,
 ) -> MatchModel:
     """Return the model learned from candidates (`compared`), given random pairs and the number of all pairs.
 
-    Pairs in `never` are no matches. Related pairs may differ in a long text, or in some `personal` fields. Of
-    more than `SAMPLE` candidates, a random sample is used.
+    Pairs in `never` are no matches. Related pairs may differ in a long text, or in some `personal` fields. Without
+    rounds, nothing is learned of what matches look like, but how many there are. Of more than `SAMPLE` candidates, a
+    random sample is used.
     """
     size = len(never)
     compared = [one for one in compared if one.name != ALL_TEXT]
@@ -181,15 +186,15 @@ def learn_anchored(
     random = [one for one in random if one.name != ALL_TEXT]
     model, expected, drawn = None, np.zeros(len(never)), np.zeros(len(random[0].level))
     texts = [(one.name,) for one in fields if one.long and one.words >= TEXT_WORDS]
-    related = dict.fromkeys([*texts, *personal], 0.0)
+    related = dict.fromkeys([*texts, *personal] if rounds else [], 0.0)
     part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
-    while moved >= STABLE and done < ROUNDS:
+    while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
         weights, typical = {}, {}
         shares = shares_of(random, fields, drawn)
         for one, some, field in zip(compared, random, fields, strict=True):
             chances = by_chance(some, field, drawn)
             usual = at_first(chances)
-            if done:
+            if rounds and done:
                 known = one.level >= 0
                 seen = np.bincount(one.level[known], expected[known], LEVELS) + TRUSTED * usual
                 kept = USUAL * min(1.0, LEARNT / max(1.0, part * pairs))

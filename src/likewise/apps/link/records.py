@@ -169,7 +169,7 @@ def records_of(
 
 def _leave_out(made: list[Field], border: int, threads: int, notes: list[str]) -> None:
     """Leave out the fields that repeat others or say nothing, and the values that mean none, each with a note."""
-    told = repeated(made, border)
+    told = repeated(made, border) if len(made) > 1 else {}
     notes.extend(f"{name}: {why}" for name, why in told.items())
     made[:] = [one for one in made if one.name not in told]
     if len(made) > 1:

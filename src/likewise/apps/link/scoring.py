@@ -15,7 +15,17 @@ from likewise.apps.link import synonyms
 from likewise.apps.link.chance_model import Households, households, learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.comparison import ALL_TEXT, MANY, Compared, FieldAgreement, FieldComparer
 from likewise.apps.link.fields import Field, Floats
-from likewise.apps.link.model import MatchModel, chance, doubts, learn, misleading, nearest_first, odd, weights_of
+from likewise.apps.link.model import (
+    ROUNDS,
+    MatchModel,
+    chance,
+    doubts,
+    learn,
+    misleading,
+    nearest_first,
+    odd,
+    weights_of,
+)
 from likewise.apps.link.mutual_best import (
     Emphasis,
     ExpectedMatches,
@@ -60,11 +70,15 @@ UNIT = 10.0
 TAKEN = {
     "candidates": "fellegi-sunter",
     "random pairs": "fellegi-sunter, random pairs",
+    "usual": "fellegi-sunter, nothing learned of matches",
 }
 """Names of the ways to learn, in the order in which they are tried unless the fields are short."""
 
 TEXTS = ("text", "tokens", "name", "address")
 """Kinds of fields that are scored by likeness if there is no other field."""
+
+MOST_KEPT = 0.75
+"""Part of the fields that are kept, at least, if misleading ones are left out; with more, the model is not believed."""
 
 DOUBTFUL = "matches are doubtful: {}; check them, give labelled pairs, or choose the fields"
 SHORT_WHY = "one table of short fields: chance agreement is counted in random pairs"
@@ -296,13 +310,15 @@ class ModelScorer:
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
             short = not border and mostly_short(self._records.fields)
+            random: list[FieldAgreement] = []
             why = SHORT_WHY if short else "no weights are given"
             for way in list(TAKEN)[1 if short else 0 :]:
                 if way == "candidates":
                     model = self._from_candidates(compared, start, people, left, right)
                     scored = self._scored(model, compared, evidence)
                 else:
-                    model = self._from_random(compared, people)
+                    random = random or self._random()
+                    model = self._from_random(compared, random, people, ROUNDS if way == "random pairs" else 0)
                     scored = self._scored(model, compared, None)
                 log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
                 if border:
@@ -311,7 +327,7 @@ class ModelScorer:
                 if doubt is None:
                     return scored
                 why = f"what was learned from {way} is not plausible: {doubt}"
-                log.notes.append(DOUBTFUL.format(doubt) if way == "random pairs" else why)
+                log.notes.append(DOUBTFUL.format(doubt) if way == "usual" else why)
         return scored
 
     def _from_candidates(
@@ -350,19 +366,23 @@ class ModelScorer:
         left, right = random_pairs(self._records.count, self._records.border, self._task.seed)
         return self._comparer.compare(left, right, strict=False)[0]
 
-    def _from_random(self, compared: list[FieldAgreement], people: Households) -> MatchModel:
-        """Return the model with chance agreement counted in random pairs; misleading fields are left out, in turn."""
+    def _from_random(
+        self, compared: list[FieldAgreement], random: list[FieldAgreement], people: Households, rounds: int
+    ) -> MatchModel:
+        """Return the model with chance agreement counted in random pairs; a few misleading fields are left out."""
         n, task = self._records.count, self._task
-        fields, random = self._records.fields, self._random()
+        fields = self._records.fields
         while True:
             names = {one.name for one in fields}
             some, by_luck = ([one for one in all_of if one.name in names] for all_of in (compared, random))
             kinds = [kind for kind in people.kinds() if names.issuperset(kind)]
-            model = learn_anchored(some, by_luck, fields, n * (n - 1) / 2, people.apart, kinds, task.seed, task.threads)
+            model = learn_anchored(
+                some, by_luck, fields, n * (n - 1) / 2, people.apart, kinds, rounds, task.seed, task.threads
+            )
             wrong = {*misleading(model), *odd(model)}
-            if not wrong or len(wrong) == len(fields):
-                return model
             fields = [one for one in fields if one.name not in wrong]
+            if not wrong or len(fields) < MOST_KEPT * len(self._records.fields):
+                return model
 
     def _scored(self, model: MatchModel, compared: list[FieldAgreement], evidence: Floats | None) -> ScoredRecords:
         """Return the scores of a model; without evidence, it is in the prior how much of it is needed."""
