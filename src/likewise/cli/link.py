@@ -263,7 +263,10 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
     ways = ", ".join(f"{number:,} by {way.replace('_', ' ')}" for way, number in details["candidates_by"].items())
     yield f"{show.count(counts['candidates'], 'candidate')}: {ways}"
     if "points" in details:
-        yield "field weights learned from the data (points if it disagrees, if it agrees):"
+        learned = (
+            "usual field weights, as nothing was learned" if _untaught(stats) else "field weights learned from the data"
+        )
+        yield f"{learned} (points if it disagrees, if it agrees):"
         width = max(map(len, details["points"]))
         for name, points in details["points"].items():
             yield f"  {name:<{width}}  {points['disagree']:+6.1f}  {points['agree']:+6.1f}"
@@ -294,6 +297,11 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
             f"F1 {truth['f1']:.4f}; blocking recall {truth['completeness']:.4f}"
         )
     yield from show.notes(stats)
+
+
+def _untaught(stats: dict[str, Any]) -> bool:
+    """Return whether nothing was learned of what matches look like."""
+    return "nothing learned" in stats["method"]["taken"]
 
 
 def _gained(labels: dict[str, Any]) -> Iterator[str]:

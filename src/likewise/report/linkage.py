@@ -91,6 +91,8 @@ def linkage_page(run: FinishedRun) -> ReportPage:
 def _how(run: FinishedRun) -> str:
     method, details = (run.stats["method"] or {}).get("taken", ""), run.details
     told = f"Field weights were learned from the data ({method})." if method.startswith("fellegi") else ""
+    if "nothing learned" in method:
+        told = "Field weights are the usual ones: what was learned from the data was not plausible."
     part = details.get("completeness", {})
     if "estimate" in part:
         told += f" Blocking recall ≈ {share(part['estimate'], 1)}, estimated without labels."

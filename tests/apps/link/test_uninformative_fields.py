@@ -106,3 +106,65 @@ def test_row_numbers():
     assert not is_numbered(field([1, 1, 2, 3]), 0)
     assert not is_numbered(field(["a", "b"]), 0)
     assert not is_numbered(field([None, None]), 0)
+
+
+def offers(count=40, each=12, seed=9):
+    """Records of companies: the name, with an error at times, and what varies from record to record."""
+    dice = np.random.default_rng(seed)
+    words_of = [f"{a}{b} {c}{d} works" for a, b, c, d in dice.choice(["bar", "kol", "tem", "ros", "vin"], (count, 4))]
+    names, who = [], []
+    for company, name in enumerate(words_of):
+        for _ in range(each):
+            names.append(name if dice.random() < 0.6 else f"{name} of {company}street{dice.integers(0, 2)}")
+            who.append(company)
+    size = len(names)
+    cities = [f"city{company % 7}" if dice.random() < 0.35 else f"city{dice.integers(0, 7)}" for company in who]
+    parts = []
+    for company in who:
+        own, any_of = company * 40 + dice.integers(0, 30, 9), dice.integers(0, 1600, 9)
+        parts.append(" ".join(f"p{value}" for value in np.where(dice.random(9) < 0.6, own, any_of)))
+    order = dice.permutation(size)
+    table = {"name": names, "city": cities, "parts": parts}
+    return {name: [some[place] for place in order] for name, some in table.items()}
+
+
+def test_a_placeholder_is_missing_and_a_frequent_value_is_not():
+    """A third of the records have no known date, written as 1900-01-01, in records of the same people too."""
+    chance = np.random.default_rng(8)
+    table = joined(2000)
+    unknown = chance.random(4000) < 0.33
+    table["born"] = ["1900-01-01" if no else value for no, value in zip(unknown, table["born"], strict=True)]
+    table["sex"] = ["f" if name < "k" else "m" for name in table["given"]]
+    found = link(table, threads=1)
+    assert [note for note in found.stats["notes"] if "taken as missing" in note] == [
+        "born: '19000101' agrees by chance in records that share the rest; taken as missing"
+    ]
+    assert "sex" in found.stats["details"]["fields"]
+
+
+def test_where_all_else_varies_the_name_decides():
+    found = link(offers(), threads=1)
+    assert list(found.stats["details"]["fields"]) == ["name"]
+    assert "parts: varies among records that share the name; left out" in found.stats["notes"]
+
+
+def test_ten_attributes_of_the_service_change_nothing(plain):
+    """Each record is of one of four sources, which fills some columns, with values that are typical of it."""
+    chance = np.random.default_rng(11)
+    sides, expected = plain
+    more = []
+    filled = chance.random((10, 4)) < 0.6
+    filled[:, 0] = True
+    for side in sides:
+        source = chance.integers(0, 4, len(side["given"]))
+        usual = chance.random((10, len(source))) < 0.5
+        added = {
+            f"s{place}": [
+                f"kind {(own if same else chance.integers(0, 6))} of {place}" if filled[place, own] else None
+                for own, same in zip(source.tolist(), usual[place].tolist(), strict=True)
+            ]
+            for place in range(10)
+        }
+        more.append({**side, **added})
+    found = matches(link(*more, threads=1))
+    assert len(found ^ expected) <= 0.01 * 2 * len(expected)

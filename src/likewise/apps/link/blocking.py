@@ -4,6 +4,7 @@ The candidates are the union of
 - records with an identical field, found by sorting. A block of more than LIMIT records is not paired; its records are
   sorted again by that field combined with each other field.
 - the nearest neighbours by all text: the NEAREST best of every record, and further ones with similarity ENOUGH.
+- in one table, each record and the first one with its value, of values that more have: an entity may be frequent.
 - the nearest neighbours by each text of many different values alone, NEAREST_BY_TEXT of every record: a long text, such
   as a description, would outweigh a short one, such as a title, in all text.
 - in tables too large for nearest neighbours, records that share bands of MinHash over the words and trigrams of all
@@ -140,7 +141,8 @@ def block(
         kinds["all_text"] = _nearest(rows, records, border, threads, tick, least)
         parts = [sorted_unique(part) for part in identical.parts(_room(budget), tick)]
         kinds["identical_fields"] = _concatenated(parts)
-        kinds["frequent_values"] = sorted_unique(_concatenated([_with_first(one, border) for one in crowded]))
+        if crowded and not border:
+            kinds["frequent_values"] = sorted_unique(_concatenated([_with_first(one) for one in crowded]))
     else:
         kinds = _many(fields, identical, crowded, border, seed, threads, budget, tick)
         notes.append(f"{whole:,} terms: candidates by bands of MinHash instead of nearest neighbours by all text")
@@ -151,24 +153,16 @@ def block(
     return RecordPairs(merged // records, merged % records, ways, notes), rows
 
 
-def _with_first(field: Field, border: int) -> Ints:
+def _with_first(field: Field) -> Ints:
     """Return the pairs of each record and the first one that has its value, of values that more than LIMIT have.
 
-    A value may be frequent because its entity is: then these pairs connect its records. Of two tables, a record is
-    paired with the first one of the other.
+    A value may be frequent because its entity is: then these pairs connect its records.
     """
-    records = len(field.codes)
-    first = np.full((2, len(field.texts) + 1), -1)
-    for side, (start, stop) in enumerate(((0, border or records), (border, records))):
-        values, rows = np.unique(field.codes[start:stop], return_index=True)
-        first[side, values] = rows + start
-    own = (np.arange(records) < border) if border else np.zeros(records, bool)
-    other = first[own.astype(int), field.codes]
-    rows = np.flatnonzero(
-        (np.append(field.counts, 0)[field.codes] > LIMIT) & (other >= 0) & (other != np.arange(records))
-    )
-    keys: Ints = np.minimum(rows, other[rows]) * records + np.maximum(rows, other[rows])
-    return keys
+    values, first = np.unique(field.codes, return_index=True)
+    frequent = values[(values >= 0) & (field.counts[values] > LIMIT)]
+    rows = np.flatnonzero(np.isin(field.codes, frequent))
+    home = first[np.searchsorted(values, field.codes[rows])]
+    return home[home < rows] * len(field.codes) + rows[home < rows]
 
 
 def _room(budget: Budget) -> int:

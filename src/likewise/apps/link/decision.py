@@ -47,6 +47,9 @@ AMBIGUOUS = 0.1
 """No F1 is stated if more than this part of the matches are close: how many are wrong, and how many are behind a rival,
 is a guess then."""
 
+FEW = 30
+"""Best pairs from which on their probabilities are estimated."""
+
 TIED = 0.1
 """Two partners of a record are equally good if their scores differ by at most this much."""
 
@@ -335,7 +338,8 @@ def match_probabilities(
     """Return the probability that each pair is a match where a record has at most one, by a rule (`Decision.single`).
 
     Of a record's best pairs it is estimated with the decision (`split`) from their scores and their lead over rivals;
-    other pairs trail, and what they trail by is a negative lead; they have at most what the best pair leaves.
+    other pairs trail, and what they trail by is a negative lead; they have at most what the best pair leaves. NaN of
+    fewer than FEW records.
     """
     found = np.zeros(len(left))
     places = np.flatnonzero(usable)
@@ -343,6 +347,8 @@ def match_probabilities(
         return found
     a, b, value = left[places], right[places], scores[places]
     ranked = _one_to_one(a, b, value, records) if all(single) else _one_each(a, b, value, records, single)
+    if len(ranked.chosen) < FEW:
+        return np.full(len(left), np.nan)
     rivals = np.full(len(places), float(value.min()))
     for side, counts in ((a, single[0]), (b, single[1])):
         if counts:

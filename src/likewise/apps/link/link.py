@@ -365,8 +365,10 @@ def _why_no_f1(tables: _Tables, scored: ScoredRecords, decision: Decision) -> st
     """Return why no F1 is stated, None if one is."""
     if not tables.records.border:
         return "how many matches are missed cannot be seen within one table"
+    if scored.model is None:
+        return "points and likeness are no probabilities"
     if scored.matches is None:
-        return "the scores are no probabilities, or records may have several matches"
+        return "the number of matches is not estimated, as in large tables or where records may have several"
     if not tables.records.is_complete:
         return "too many values are missing"
     return "too many matches are hardly better than a rival" if decision.expected_f1 is None else None

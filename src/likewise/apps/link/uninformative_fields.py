@@ -74,7 +74,8 @@ TWICE = 2
 """How many times as frequent a placeholder is as the values that are none."""
 
 HALF = 0.5
-"""A placeholder agrees less than this times as often, beyond chance, as another frequent value of the field does."""
+"""A placeholder agrees less than this times as often, beyond chance, as another frequent value of the field does, or
+the rare ones do together."""
 
 SHARED_NAME = 0.3
 """Different values per record, at most, of a name that many records share: those of the patents of a company."""
@@ -137,7 +138,7 @@ def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: 
         both = (field.codes[left] >= 0) & (field.codes[right] >= 0)
         sure = evidence >= needed
         frequent = _agreeing(field) >= FREQUENT
-        if np.count_nonzero(sure & both) < LEAST and (border or frequent):
+        if np.count_nonzero(sure & both) < LEAST and (border or frequent or is_rich(field)):
             sure = np.argsort(-np.where(both, evidence, -1), kind="stable")[:BEST]
         judged = replace(field, kind="exact") if field.name in numbered else field
         alike = _more_alike(judged, left[sure], right[sure], seed)
@@ -166,7 +167,7 @@ def _varying(fields: Sequence[Field], means: dict[str, float]) -> list[str]:
     if best is None or means.get(best.name, 0.0) < SURE_NAME:
         return []
     others = [one.name for one in fields if one is not best]
-    return others if all(means.get(name, 0.0) < VARIES * means[best.name] for name in others) else []
+    return others if all(means.get(name, 1.0) < VARIES * means[best.name] for name in others) else []
 
 
 def _placeholders(field: Field, border: int, left: Ints, right: Ints) -> Ints:
@@ -181,8 +182,10 @@ def _placeholders(field: Field, border: int, left: Ints, right: Ints) -> Ints:
     sides = (np.bincount(a, minlength=size) + np.bincount(b, minlength=size)) / 2
     part = sides / max(1, len(a))
     more = np.bincount(a[a == b], minlength=size) - part * sides
-    share = more / np.maximum(1e-9, sides - part * sides)
-    best = float(share[sides >= SEEN].max(initial=0.0))
+    most = np.maximum(1e-9, sides - part * sides)
+    share = more / most
+    rare = sides < SEEN
+    best = max(float(share[~rare].max(initial=0.0)), float(more[rare].sum() / max(1.0, most[rare].sum())))
     asked = (sides >= SEEN) & (share + SIGNIFICANT / np.sqrt(2 * np.maximum(1, sides)) < HALF * best)
     for codes in (field.codes[:border], field.codes[border:]) if border else (field.codes,):
         there = codes[codes >= 0]
