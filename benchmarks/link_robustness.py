@@ -469,7 +469,8 @@ def show_losses(rows: list[Outcome]) -> None:
         plain_f1 = next((row.f1 for row in mine if row.change == "plain"), None)
         if worst is not None and plain_f1 is not None:
             table.add_row(name, f"{plain_f1:.3f}", f"{_drop(worst):.3f}", worst.change if _drop(worst) > 0 else "")
-    console.print(table)
+    if table.row_count:
+        console.print(table)
 
 
 def _drop(row: Outcome) -> float:
