@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from link_scores import Scored, best_threshold, one_to_one, quality, scored_pairs
-from record_sets import Collection, from_csv, pairs_of
+from record_sets import Collection, answer, from_csv
 
 RARE = 100
 """Records of either table that have a rare word, at most."""
@@ -135,7 +135,7 @@ def linked(collection: Collection) -> None:
     scored = scored_pairs(found.scored, found.matches, collection.true_pairs(), collection.two)
     best, _ = best_threshold(scored, details["rule"])
     part = details["truth"]["completeness"]
-    f1 = quality(pairs_of(found.matches, collection.two), collection.truth())
+    f1 = quality(answer(found.matches, found.clusters), collection.truth())
     print(f"likewise: precision {f1[0]:.3f}, recall {f1[1]:.3f}, F1 {f1[2]:.3f}; best threshold {best.f1:.3f}")
     print(
         f"  {part:.3f} of the true pairs are candidates; an oracle with these has an F1 of {2 * part / (1 + part):.3f}"

@@ -39,7 +39,7 @@ from rich.table import Table
 from corpus import DATA
 from link_labels import Oracle
 from link_scores import quality
-from record_sets import MADE, Collection, febrl, from_csv, made, pairs_of
+from record_sets import MADE, Collection, answer, febrl, from_csv, made
 from runs import HERE, Unavailable
 
 NOT_STATED = 0.05
@@ -180,7 +180,7 @@ def measured(collection: Collection, constant: Constant, value: Any, kept: Kept)
             found = link(*tables_of(collection, constant.depth), id="id", threads=1, **more)
         except LikewiseError as error:
             return {"f1": 0.0, "stated": None, "range": None, "seconds": 0.0, "error": str(error)}
-    f1 = quality(pairs_of(found.matches, collection.two), truth)[2]
+    f1 = quality(answer(found.matches, found.clusters), truth)[2]
     details = found.stats["details"]
     told = {"stated": details.get("expected_f1"), "range": details.get("expected_f1_range")}
     return {"f1": f1, **told, "seconds": time.process_time() - start}

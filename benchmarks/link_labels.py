@@ -27,7 +27,7 @@ from rich.table import Table
 
 from likewise import link
 from link_scores import best_threshold, quality, scored_pairs
-from record_sets import MADE, Collection, Pairs, from_csv, made, pairs_of
+from record_sets import MADE, Collection, Pairs, answer, from_csv, made
 from runs import HERE
 
 ANSWERS = "10,30,100"
@@ -57,7 +57,7 @@ def measured(collection: Collection, answers: list[int], seed: int) -> dict[str,
     """Link a collection without labels, and with more and more of them."""
     tables, truth = collection.tables(), collection.truth()
     found = link(*tables, seed=seed)
-    first = pairs_of(found.matches, collection.two)
+    first = answer(found.matches, found.clusters)
     scored = scored_pairs(found.scored, found.matches, collection.true_pairs(), collection.two)
     best, _ = best_threshold(scored, found.stats["details"]["rule"])
     row: dict[str, Any] = {"collection": collection.name, "size": collection.size, "seed": seed}
@@ -65,7 +65,7 @@ def measured(collection: Collection, answers: list[int], seed: int) -> dict[str,
     for most in answers:
         oracle = Oracle(truth, collection.two)
         after = link(*tables, ask=oracle, questions=most, seed=seed)
-        pairs = pairs_of(after.matches, collection.two)
+        pairs = answer(after.matches, after.clusters)
         details = after.stats["details"]
         told = details["labels"]
         row["answers"][str(most)] = {

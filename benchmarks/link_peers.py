@@ -36,7 +36,7 @@ from rich.table import Table
 
 from corpus import DATA
 from link_scores import best_threshold, pairs, quality, scored_pairs
-from record_sets import Collection, febrl, from_csv, made, pairs_of
+from record_sets import Collection, answered, febrl, from_csv, made
 from runs import HERE, REQUIREMENTS, Unavailable, run
 
 WAYS: dict[str, tuple[str, list[str]]] = {
@@ -92,7 +92,7 @@ def measured(collection: Collection, way: str, threads: int, timeout: float) -> 
     elif way in USUAL:
         best = pairs(scored_pairs(found, found, collection.true_pairs(), collection.two))
         found = found.filter(pc.greater_equal(found["score"], pa.scalar(USUAL[way])))
-    precision, recall, f1 = quality(pairs_of(found, collection.two), collection.truth())
+    precision, recall, f1 = quality(answered(found, collection, out), collection.truth())
     return Row(
         collection.name, way, collection.size, told.total, told.peak_mb, precision, recall, f1,
         None if best is None else best.f1, None if best is None else best.threshold,

@@ -4,7 +4,8 @@
     python benchmarks/link_robustness.py --data FOLDER --sets "people500;names/*" --changes "1 in *;plain"
 
 Every collection is linked as it is ("plain") and once for each change, without labels and settings: columns in another
-order or with names that say nothing; a column more that is constant, all different, random or mostly empty; values
+order or with names that say nothing; columns more that repeat others, whole, joined, abbreviated or in part; columns
+more that say nothing of who is who: random, constant, mostly empty, or about the source of a record ("service"); values
 missing; few records with a partner; first and last names swapped; letters of other alphabets. The table has the F1 of
 each, and how much less that is than the plain one; "best" is the F1 that the best threshold would reach
 (link_scores.py), with which a lost threshold is told from lost scores. FOLDER is that of link.py.
@@ -28,12 +29,15 @@ from rich.console import Console
 from rich.table import Table
 
 from link_scores import best_threshold, quality, scored_pairs
-from record_sets import MADE, Collection, from_csv, made, pairs_of
+from record_sets import MADE, Collection, answer, from_csv, made, pairs_of
 from runs import HERE
 from scores import components
 from truth import Integers
 
-SETS = "dblp-acm;abt-buy;people500;register;names/Amphibian;names/Venue"
+SETS = (
+    "schools;patentees;people500;register;discs;cora;restaurants;abt-buy;amazon-google;dblp-acm"
+    ";names/Amphibian;names/Venue"
+)
 NAMES: dict[str, tuple[str, ...]] = {
     "people500": ("fname_c1", "lname_c1"),
     "register": ("given1", "surname1"),
@@ -46,6 +50,19 @@ SWAPPED = 0.1
 
 MOSTLY = 0.95
 """Fraction of the values that a mostly empty column misses."""
+
+COLOURS = ("red", "green", "blue", "grey", "black", "white", "brown", "pink")
+CONSTANTS = ("yes", "EU", "2020-01-01", "active", "1", "import", "n", "ok", "main", "std")
+UNKNOWN = 0.02
+"""Fraction of the values that a constant column misses."""
+
+SOURCES, SERVICES = 4, 10
+"""Hidden sources of records, and columns that depend on them."""
+
+HOURS = ("day", "half day", "evening", "weekend", "3-4 hours", "full time")
+FILLED, LEFT_OUT, TYPICAL = 0.6, 0.1, 0.5
+"""Of the columns of a source, the part that it fills; of its records, the part that miss a value all the same, and the
+part that have the value that is typical of the source, not one by chance."""
 
 LATIN = "abcdefghijklmnopqrstuvwxyz"
 ALPHABETS = {
@@ -138,36 +155,129 @@ def renamed(records: Records, chance: np.random.Generator) -> Records:
     )
 
 
-def with_column(values: Callable[[int, np.random.Generator], list[str | None]]) -> Change:
-    """A change that adds a column."""
+Values = list[str | None]
+
+
+def informative(records: Records) -> list[str]:
+    """The columns of all tables, those first that have many values, and many different ones."""
+
+    def worth(name: str) -> int:
+        values = [value for table in records.tables for value in table[name].to_pylist() if value is not None]
+        return len(set(values)) * len(values)
+
+    shared = [name for name in records.columns if all(name in table.column_names for table in records.tables)]
+    return sorted(shared, key=worth, reverse=True)
+
+
+def added(records: Records, name: str, columns: Iterable[Values]) -> Records:
+    """The records with a column more, given the values of each table."""
+    pairs = zip(records.tables, columns, strict=True)
+    return records.with_tables(table.append_column(name, pa.array(values, pa.string())) for table, values in pairs)
+
+
+def copied(count: int) -> Change:
+    """A change that copies the most informative columns, so many at most."""
 
     def change(records: Records, chance: np.random.Generator) -> Records:
-        more = (pa.array(values(table.num_rows, chance), pa.string()) for table in records.tables)
-        pairs = zip(records.tables, more, strict=True)
-        return records.with_tables(table.append_column("added", column) for table, column in pairs)
+        for name in informative(records)[:count]:
+            records = added(records, f"{name} again", [table[name].to_pylist() for table in records.tables])
+        return records
 
     return change
 
 
-def constant(count: int, chance: np.random.Generator) -> list[str | None]:
-    """One value."""
-    return ["imported"] * count
+def derived(made: Callable[..., str | None], count: int = 1) -> Change:
+    """A change that makes a column of the most informative ones."""
+
+    def change(records: Records, chance: np.random.Generator) -> Records | None:
+        names = informative(records)[:count]
+        if len(names) < count:
+            return None
+        rows = (zip(*(table[name].to_pylist() for name in names), strict=True) for table in records.tables)
+        return added(records, "derived", ([made(*values) for values in some] for some in rows))
+
+    return change
 
 
-def unique(count: int, chance: np.random.Generator) -> list[str | None]:
-    """A value for each record; 60 bits are the same twice in none of these tables."""
-    return [f"{value:015x}" for value in chance.integers(0, 1 << 60, count).tolist()]
+def joined(one: str | None, other: str | None) -> str | None:
+    """Two values as one.
+
+    >>> joined("Ann", "Lee"), joined(None, "Lee"), joined(None, None)
+    ('Ann Lee', 'Lee', None)
+    """
+    return " ".join(filter(None, (one, other))) or None
 
 
-def few_words(count: int, chance: np.random.Generator) -> list[str | None]:
-    """One of fifty words."""
-    return [_word(value) for value in chance.integers(0, 50, count).tolist()]
+def abbreviated(value: str | None) -> str | None:
+    """The initials of several words, or the beginning of one.
+
+    >>> abbreviated("Ann B. Lee"), abbreviated("Chicago"), abbreviated(None)
+    ('ABL', 'Chi', None)
+    """
+    words = (value or "").split()
+    return "".join(word[0] for word in words) if len(words) > 1 else words[0][:3] if words else None
 
 
-def mostly_empty(count: int, chance: np.random.Generator) -> list[str | None]:
+def first_word(value: str | None) -> str | None:
+    """The first word.
+
+    >>> first_word("Ann B. Lee"), first_word(None)
+    ('Ann', None)
+    """
+    return next(iter((value or "").split()), None)
+
+
+def with_columns(*makers: Callable[[int, np.random.Generator], Values]) -> Change:
+    """A change that adds columns that have nothing to do with the records."""
+
+    def change(records: Records, chance: np.random.Generator) -> Records:
+        for place, values in enumerate(makers, 1):
+            records = added(records, f"added {place}", [values(table.num_rows, chance) for table in records.tables])
+        return records
+
+    return change
+
+
+def numbers(count: int, chance: np.random.Generator) -> Values:
+    """Numbers with two decimals."""
+    return [f"{value:.2f}" for value in chance.uniform(0, 1_000, count).tolist()]
+
+
+def colours(count: int, chance: np.random.Generator) -> Values:
+    """One of eight words."""
+    return [COLOURS[place] for place in chance.integers(0, len(COLOURS), count).tolist()]
+
+
+def codes(count: int, chance: np.random.Generator) -> Values:
+    """Eight letters, the same twice in hardly any of these tables."""
+    return ["".join(LATIN[place] for place in row) for row in chance.integers(0, 16, (count, 8)).tolist()]
+
+
+def constant(value: str) -> Callable[[int, np.random.Generator], Values]:
+    """The same value, but for a few that are missing."""
+    return lambda count, chance: [None if empty else value for empty in (chance.random(count) < UNKNOWN).tolist()]
+
+
+def mostly_empty(count: int, chance: np.random.Generator) -> Values:
     """One of a thousand words, or mostly nothing."""
     drawn = zip(chance.integers(0, 1_000, count).tolist(), chance.random(count) < MOSTLY, strict=True)
     return [None if empty else _word(value) for value, empty in drawn]
+
+
+def services(records: Records, chance: np.random.Generator) -> Records:
+    """Columns about the source of a record, which is no column: it decides which are filled, and mostly with what."""
+    sources = [chance.integers(0, SOURCES, table.num_rows) for table in records.tables]
+    for place in range(SERVICES):
+        fills = chance.random(SOURCES) < FILLED
+        fills[0] |= not fills.any()
+        columns: list[Values] = []
+        for source in sources:
+            other = np.where(chance.random(len(source)) < TYPICAL, 0, chance.integers(0, len(HOURS), len(source)))
+            there = fills[source] & (chance.random(len(source)) >= LEFT_OUT)
+            rows = zip(((source + other) % len(HOURS)).tolist(), there.tolist(), strict=True)
+            columns.append([f"{HOURS[value]} {place}" if known else None for value, known in rows])
+        records = added(records, f"service {place}", columns)
+    return records
 
 
 def _word(number: int) -> str:
@@ -284,10 +394,15 @@ CHANGES: dict[str, Change] = {
     "plain": plain,
     "columns permuted": permuted,
     "columns renamed": renamed,
-    "constant column": with_column(constant),
-    "unique column": with_column(unique),
-    "random column": with_column(few_words),
-    "mostly empty column": with_column(mostly_empty),
+    "column copied": copied(1),
+    "three columns copied": copied(3),
+    "two columns joined": derived(joined, 2),
+    "column abbreviated": derived(abbreviated),
+    "first word of a column": derived(first_word),
+    "ten random columns": with_columns(*[numbers, colours, codes] * 3, numbers),
+    "ten constant columns": with_columns(*map(constant, CONSTANTS)),
+    "ten service columns": services,
+    "mostly empty column": with_columns(mostly_empty),
     "20 % missing": missing(0.2),
     "half missing": missing(0.5),
     "1 in 5 with partner": with_partner(1 / 5),
@@ -295,6 +410,10 @@ CHANGES: dict[str, Change] = {
     "names swapped": swapped,
     **{name: in_letters(letters) for name, letters in ALPHABETS.items()},
 }
+
+
+MORE = tuple(name for name in CHANGES if "column" in name and name not in ("columns permuted", "columns renamed"))
+"""The changes that add columns."""
 
 
 def measured(name: str, change: str, records: Records | None, plain_f1: float | None, threads: int) -> Outcome:
@@ -312,7 +431,7 @@ def measured(name: str, change: str, records: Records | None, plain_f1: float | 
         return Outcome(name, change, size, records.truth.num_rows, failed=str(error))
     seconds = time.perf_counter() - begun
     two = len(records.tables) == 2
-    precision, recall, f1 = quality(pairs_of(found.matches, two), pairs_of(records.truth, two))
+    precision, recall, f1 = quality(answer(found.matches, found.clusters), pairs_of(records.truth, two))
     details: dict[str, Any] = found.stats["details"]
     best, _ = best_threshold(scored_pairs(found.scored, found.matches, records.truth, two), details["rule"])
     return Outcome(
@@ -341,11 +460,28 @@ def show(rows: list[Outcome]) -> None:
             console.print(f"{row.collection}, {row.change}: {row.failed}")
 
 
+def show_losses(rows: list[Outcome]) -> None:
+    """Print for each collection the change that costs most of those that leave all there was in place."""
+    table = Table("collection", "plain", "largest loss", "by")
+    for name in dict.fromkeys(row.collection for row in rows):
+        mine = [row for row in rows if row.collection == name]
+        worst = max((row for row in mine if row.drop is not None and row.change in MORE), key=_drop, default=None)
+        plain_f1 = next((row.f1 for row in mine if row.change == "plain"), None)
+        if worst is not None and plain_f1 is not None:
+            table.add_row(name, f"{plain_f1:.3f}", f"{_drop(worst):.3f}", worst.change if _drop(worst) > 0 else "")
+    if table.row_count:
+        console.print(table)
+
+
+def _drop(row: Outcome) -> float:
+    return row.drop or 0.0
+
+
 def write(out: Path, rows: list[Outcome], seed: int) -> None:
-    """Write what is known so far, beside what earlier runs found out about other collections and changes."""
+    """Write what is known so far, beside what earlier runs found out about other collections and these changes."""
     measured = {(row.collection, row.change) for row in rows}
     before = json.loads(out.read_text())["table"] if out.exists() else []
-    kept = [row for row in before if (row["collection"], row["change"]) not in measured]
+    kept = [row for row in before if row["change"] in CHANGES and (row["collection"], row["change"]) not in measured]
     out.write_text(json.dumps({"seed": seed, "table": kept + [asdict(row) for row in rows]}, indent=2) + "\n")
 
 
@@ -368,15 +504,16 @@ def main() -> None:
     for collection in [one for one in from_csv(asked.data) if wanted(one.name, asked.sets)] + generated:
         records = records_of(collection)
         plain_f1 = None
-        for place, (name, change) in enumerate(CHANGES.items()):
+        for name, change in CHANGES.items():
             if wanted(name, asked.changes):
-                changed = change(records, np.random.default_rng([asked.seed, place]))
+                changed = change(records, np.random.default_rng([asked.seed, *name.encode()]))
                 rows.append(measured(collection.name, name, changed, plain_f1, asked.threads))
                 plain_f1 = rows[-1].f1 if name == "plain" else plain_f1
                 f1 = rows[-1].failed or f"{rows[-1].f1:.3f}"
                 console.print(f"{collection.name}, {name}: {f1}")
                 write(asked.out, rows, asked.seed)
     show(rows)
+    show_losses(rows)
 
 
 if __name__ == "__main__":

