@@ -155,8 +155,11 @@ def _still_related(relatives: dict[tuple[str, ...], Floats], matches: float) -> 
 
 
 def mostly_short(fields: list[Field]) -> bool:
-    """Return whether most values are short, compared by edits, rather than texts compared by the terms they share."""
-    short = sum(one.present for one in fields if not one.long)
+    """Return whether most values are short, compared by edits, rather than texts compared by the terms they share.
+
+    Texts of few different values are categories, however many words these have.
+    """
+    short = sum(one.present for one in fields if not one.long or one.category)
     return 2 * short >= sum(one.present for one in fields)
 
 

@@ -46,6 +46,9 @@ NAME_WORDS = 2.2
 LONG = 1.3
 """Texts with more words than this on average are compared by the terms they share rather than by edits."""
 
+CATEGORIES = 0.02
+"""Different values per record below which a field is a category, however many words its values have."""
+
 VALUES_AT_ONCE = 1 << 16
 """Values that are Python strings at a time."""
 
@@ -132,6 +135,11 @@ class Field:
     def long(self) -> bool:
         """Whether values are compared by the terms they share, not by the edits between them."""
         return self.kind == "tokens" or (self.kind in ("text", "address") and self.words > LONG)
+
+    @property
+    def category(self) -> bool:
+        """Whether there are few different values."""
+        return len(self.texts) < CATEGORIES * self.present
 
     @property
     def present(self) -> int:

@@ -332,8 +332,8 @@ def emphasised(partners: Partners, scores: Floats, inside: Floats) -> tuple[Emph
 
 
 def _texts(records: RecordTable) -> list[tuple[str, list[Field]]]:
-    """Return the texts that can be emphasised: fields of several words but those of places, and all text."""
-    texts = [(one.name, [one]) for one in records.fields if one.long and one.kind not in PLACES]
+    """Return the texts that can be emphasised: fields of several words but places and categories, and all text."""
+    texts = [(one.name, [one]) for one in records.fields if one.long and one.kind not in PLACES and not one.category]
     return [*texts, (ALL_TEXT, records.fields)] if len(records.fields) > 1 else texts
 
 

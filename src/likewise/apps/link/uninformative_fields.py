@@ -88,6 +88,7 @@ VARIES = 0.65
 
 VARYING = "different in records that share the name"
 UNTOLD = "equal no more often than by chance in records that share everything else"
+NEVER_SEEN = "hardly any two records that share everything else have a value"
 NEARLY_EMPTY = "hardly any record has a value"
 NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -111,7 +112,8 @@ def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: 
     """Return the fields and values that say nothing of who a record is; one field always remains.
 
     Texts of many different values are not judged. The least telling are judged first: row numbers, whose values must be
-    equal to agree, then those that connect the fewest records.
+    equal to agree, then those that connect the fewest records. Fields that agree often are judged again at the end, by
+    those that are kept: attributes of a service agree together.
     """
     found = Uninformative({}, {})
     records = len(fields[0].codes)
@@ -128,16 +130,20 @@ def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: 
     worth = {one.name: found for one, found in zip(fields, weighed, strict=True)}
     needed = float(np.log(border * (records - border) if border else records * (records - 1) / 2))
     means: dict[str, float] = {}
-    for field in sorted(fields, key=lambda one: (is_rich(one), one.name not in numbered, len(links[one.name,][0]))):
+    order = sorted(fields, key=lambda one: (is_rich(one), one.name not in numbered, len(links[one.name,][0])))
+    often = {one.name for one in fields if _agreeing(one) >= FREQUENT}
+    for field in [*order, *(one for one in order if one.name in often)]:
         others = [one for one in kept if one is not field]
         if not others:
             break
+        if field.name in found.fields:
+            continue
         known = {one.name for one in others}
         left, right = _some([pairs for keys, pairs in links.items() if known.issuperset(keys)], seed)
         evidence = np.sum([worth[one.name](left, right) for one in others], axis=0)
         both = (field.codes[left] >= 0) & (field.codes[right] >= 0)
         sure = evidence >= needed
-        frequent = _agreeing(field) >= FREQUENT
+        frequent = field.name in often
         if np.count_nonzero(sure & both) < LEAST and (border or frequent or is_rich(field)):
             sure = np.argsort(-np.where(both, evidence, -1), kind="stable")[:BEST]
         judged = replace(field, kind="exact") if field.name in numbered else field
@@ -146,7 +152,10 @@ def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: 
             means[field.name] = float(alike.mean())
         if is_rich(field):
             continue
-        why = _why_not(field, others, border, alike, LEAST_FREQUENT if frequent else LEAST)
+        if border and frequent and len(alike) < LEAST_FREQUENT:
+            why: str | None = NEVER_SEEN
+        else:
+            why = _why_not(field, others, border, alike, LEAST_FREQUENT if frequent else LEAST)
         if why is not None:
             found.fields[field.name] = why
             kept = others
