@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
-MODULES = ("register", "discs", "link_scores", "link_robustness")
+MODULES = ("register", "discs", "link_scores", "link_robustness", "record_sets")
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +182,33 @@ def test_pairs_of_equal_scores_are_in_or_out_together(bench):
     truth = pa.table({"id_a": ["1"], "id_b": ["1"]})
     scored = bench.link_scores.scored_pairs(table, table.slice(0, 0), truth, True)
     assert bench.link_scores.pairs(scored).f1 == pytest.approx(2 * 1 / (3 + 1))
+
+
+def test_tenths_of_probability_are_those_of_a_naive_count(bench):
+    dice = np.random.default_rng(3)
+    stated = np.append(np.round(dice.random(200), 3), [0.0, 1.0, 0.3])
+    left, right = np.divmod(np.arange(203), 7)
+    truth = pa.table({"id_a": [str(a) for a in left[::3]], "id_b": [str(b + 100) for b in right[::3]]})
+    known = {"id_a": [str(a) for a in left], "id_b": [str(b + 100) for b in right]}
+    scored = pa.table({**known, "match_probability": pa.array([None if p == 0.5 else p for p in stated.tolist()])})
+    true = set(zip(*(truth[name].to_pylist() for name in ("id_a", "id_b")), strict=True))
+    naive: dict[int, list[tuple[float, bool]]] = {}
+    for row in scored.to_pylist():
+        if row["match_probability"] is not None:
+            tenth = next(place for place in range(9, -1, -1) if row["match_probability"] >= place / 10)
+            naive.setdefault(tenth, []).append((row["match_probability"], (row["id_a"], row["id_b"]) in true))
+    found = bench.link_scores.reliability(scored, truth, two=True)
+    assert [round(10 * one.low) for one in found] == sorted(naive)
+    for one, some in zip(found, (naive[tenth] for tenth in sorted(naive)), strict=True):
+        assert one.pairs == len(some)
+        assert one.stated == pytest.approx(np.mean([p for p, _ in some]))
+        assert one.true == pytest.approx(np.mean([match for _, match in some]))
+
+
+def test_the_answer_of_one_table_is_all_pairs_within_clusters(bench):
+    clusters = pa.table({"id": ["a", "b", "c", "d", "e"], "cluster": ["a", "a", "a", "d", "d"]})
+    matches = pa.table({"id_a": ["a"], "id_b": ["b"]})
+    assert bench.record_sets.answer(matches, clusters) == {("a", "b"), ("a", "c"), ("b", "c"), ("d", "e")}
+    assert bench.record_sets.answer(matches, None) == {("a", "b")}
+    assert bench.record_sets.identified(pa.table({"person_id": [1], "name": ["x"]})).column_names == ["id", "name"]
+    assert bench.record_sets.identified(pa.table({"kid": [1], "name": ["x"]})).column_names == ["kid", "name"]
