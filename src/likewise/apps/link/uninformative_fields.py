@@ -116,54 +116,77 @@ def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: 
     those that are kept: attributes of a service agree together.
     """
     found = Uninformative({}, {})
-    records = len(fields[0].codes)
-    if records < SMALL:
+    if len(fields[0].codes) < SMALL:
         return found
-    kept = list(fields)
-    short = [one for one in fields if not one.long]
-    numbered = {one.name for one in short if is_numbered(one, border)}
-    linked = [*((one,) for one in fields), *combinations(short, 2)]
-    pairs = all_at_once([partial(_links, some, border) for some in linked], threads)
-    links = {tuple(one.name for one in some): found for some, found in zip(linked, pairs, strict=True)}
-    used = np.unique(np.concatenate([side for found in pairs for side in found]))
-    weighed = all_at_once([partial(_worth, one, used) for one in fields], threads)
-    worth = {one.name: found for one, found in zip(fields, weighed, strict=True)}
-    needed = float(np.log(border * (records - border) if border else records * (records - 1) / 2))
-    means: dict[str, float] = {}
-    order = sorted(fields, key=lambda one: (is_rich(one), one.name not in numbered, len(links[one.name,][0])))
+    evidence = _Evidence.of(fields, border, seed, threads)
+    numbered = {one.name for one in fields if not one.long and is_numbered(one, border)}
     often = {one.name for one in fields if _agreeing(one) >= FREQUENT}
+    order = sorted(fields, key=lambda one: (is_rich(one), one.name not in numbered, evidence.links_by(one)))
+    kept, means = list(fields), dict[str, float]()
     for field in [*order, *(one for one in order if one.name in often)]:
         others = [one for one in kept if one is not field]
         if not others:
             break
         if field.name in found.fields:
             continue
-        known = {one.name for one in others}
-        left, right = _some([pairs for keys, pairs in links.items() if known.issuperset(keys)], seed)
-        evidence = np.sum([worth[one.name](left, right) for one in others], axis=0)
-        both = (field.codes[left] >= 0) & (field.codes[right] >= 0)
-        sure = evidence >= needed
-        frequent = field.name in often
-        if np.count_nonzero(sure & both) < LEAST and (border or frequent or is_rich(field)):
-            sure = np.argsort(-np.where(both, evidence, -1), kind="stable")[:BEST]
+        frequent, rich = field.name in often, is_rich(field)
+        left, right = evidence.sharing(field, others, bool(border) or frequent or rich)
         judged = replace(field, kind="exact") if field.name in numbered else field
-        alike = _more_alike(judged, left[sure], right[sure], seed)
+        alike = _more_alike(judged, left, right, seed)
         if len(alike) >= LEAST:
             means[field.name] = float(alike.mean())
-        if is_rich(field):
-            continue
-        if border and frequent and len(alike) < LEAST_FREQUENT:
-            why: str | None = NEVER_SEEN
-        else:
-            why = _why_not(field, others, border, alike, LEAST_FREQUENT if frequent else LEAST)
+        why = None if rich else _why_not(field, others, border, alike, frequent)
         if why is not None:
             found.fields[field.name] = why
             kept = others
-        elif len(values := _placeholders(field, border, left[sure], right[sure])):
+        elif not rich and len(values := _placeholders(field, border, left, right)):
             found.values[field.name] = values
     if not border:
         found.fields.update(dict.fromkeys(_varying(kept, means), VARYING))
     return found
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """Pairs of records that share a rare value, and what it is worth if they share the values of a field.
+
+    links: the pairs by the fields whose values they share. needed: what a pair must share so that chance does not
+    explain it.
+    """
+
+    links: dict[tuple[str, ...], Pairs]
+    worth: dict[str, Callable[[Ints, Ints], Floats]]
+    needed: float
+    seed: int
+
+    @classmethod
+    def of(cls, fields: Sequence[Field], border: int, seed: int, threads: int) -> _Evidence:
+        records = len(fields[0].codes)
+        linked = [*((one,) for one in fields), *combinations([one for one in fields if not one.long], 2)]
+        pairs = all_at_once([partial(_links, some, border) for some in linked], threads)
+        used = np.unique(np.concatenate([side for found in pairs for side in found]))
+        weighed = all_at_once([partial(_worth, one, used) for one in fields], threads)
+        return cls(
+            {tuple(one.name for one in some): found for some, found in zip(linked, pairs, strict=True)},
+            {one.name: found for one, found in zip(fields, weighed, strict=True)},
+            float(np.log(border * (records - border) if border else records * (records - 1) / 2)),
+            seed,
+        )
+
+    def links_by(self, field: Field) -> int:
+        """Return how many pairs share a rare value of a field."""
+        return len(self.links[field.name,][0])
+
+    def sharing(self, field: Field, others: Sequence[Field], best: bool) -> Pairs:
+        """Return the pairs that share enough in the others; with `best`, those that share most if these are few."""
+        known = {one.name for one in others}
+        left, right = _some([pairs for keys, pairs in self.links.items() if known.issuperset(keys)], self.seed)
+        shared = np.sum([self.worth[one.name](left, right) for one in others], axis=0)
+        both = (field.codes[left] >= 0) & (field.codes[right] >= 0)
+        sure = shared >= self.needed
+        if best and np.count_nonzero(sure & both) < LEAST:
+            sure = np.argsort(-np.where(both, shared, -1), kind="stable")[:BEST]
+        return left[sure], right[sure]
 
 
 def _varying(fields: Sequence[Field], means: dict[str, float]) -> list[str]:
@@ -203,11 +226,13 @@ def _placeholders(field: Field, border: int, left: Ints, right: Ints) -> Ints:
     return np.flatnonzero(asked & (field.counts >= TWICE * usual))
 
 
-def _why_not(field: Field, others: Sequence[Field], border: int, alike: Floats, least: int) -> str | None:
+def _why_not(field: Field, others: Sequence[Field], border: int, alike: Floats, frequent: bool) -> str | None:
     """Return why a field is left out, or None; `alike` is how much more alike its values are than by chance."""
-    if len(alike) >= least:
+    if len(alike) >= (LEAST_FREQUENT if frequent else LEAST):
         error = float(alike.std()) / np.sqrt(len(alike))
         return UNTOLD if float(alike.mean()) <= SIGNIFICANT * error else None
+    if border and frequent:
+        return NEVER_SEEN
     there = field.codes >= 0
     parts = (there[:border], there[border:]) if border else (there,)
     if min(float(part.mean()) for part in parts) >= EMPTY:
