@@ -209,7 +209,9 @@ def test_a_lock_that_was_lost_loses_no_change(redis_url):
     other.close()
 
 
+@pytest.mark.alone
 def test_a_long_change_keeps_its_lock(redis_url):
+    """The lock is renewed every few tenths of a second, which a process that is not run for longer cannot do."""
     store = RedisStore(redis_url, create=True)
     calls = []
     store.write(lambda transaction: (calls.append(1), time.sleep(1.2), transaction.put("a", b"a")))
