@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from likewise.apps.link import synonyms
 from likewise.apps.link.alarms import judge
 from likewise.apps.link.blocking import RecordPairs, block, completeness, estimated_blocking_recall
@@ -23,9 +21,8 @@ from likewise.apps.link.records import RecordTable, records_of
 from likewise.apps.link.request import LinkRequest, column_pairs, field_kinds, missing_values, window_ends
 from likewise.apps.link.result import (
     Links,
-    clusters_table,
     count_scores,
-    matches_table,
+    result_tables,
     validated,
     weights_table,
 )
@@ -351,13 +348,8 @@ def _result(
         else:
             matched = pairs_within(candidates, scored, probable, rules.scorer, groups)
         matched = copies.matches(matched, *decision.single)
-        matches = matches_table(records, matched, scored.unit)
         labels = None if groups is None else copies.clusters(groups)
-        clusters = None if labels is None else clusters_table(records, labels)
-    log.counts["matches"] = len(matched.pairs)
-    if labels is not None:
-        sizes = np.bincount(labels)
-        log.counts |= {"clusters": int((sizes > 1).sum()), "clustered": int(sizes[sizes > 1].sum())}
+        matches, clusters = result_tables(records, matched, labels, scored.unit, log)
     trace = LinkageTrace(
         records, copies, rules, scored.slim, decision, probable, groups, matched.pairs, known, tables.windows
     )

@@ -12,7 +12,7 @@ from likewise.apps.link.alarms import judge
 from likewise.apps.link.decision import Decision, MatchRules
 from likewise.apps.link.entities import chosen_pairs
 from likewise.apps.link.pair_reason import LinkageTrace
-from likewise.apps.link.result import Links, clusters_table, count_scores, matches_table
+from likewise.apps.link.result import Links, count_scores, result_tables
 from likewise.apps.link.scoring import ScoredRecords
 from likewise.apps.link.stored_scores import SCORED, StoredScores
 from likewise.base import checks
@@ -113,14 +113,10 @@ def _result(
     with log.stage("tables"):
         matched = chosen_pairs(stored.pairs, scored, stored.probable, decision.chosen)
         matched = copies.matches(matched, *decision.single)
-        matches = matches_table(records, matched, scored.unit)
         labels = None if groups is None else copies.clusters(groups)
-        clusters = None if labels is None else clusters_table(records, labels)
-    log.counts["matches"] = len(matched.pairs)
+        matches, clusters = result_tables(records, matched, labels, scored.unit, log)
     if labels is not None:
         log.notes.append(ABSENT)
-        sizes = np.bincount(labels)
-        log.counts |= {"clusters": int((sizes > 1).sum()), "clustered": int(sizes[sizes > 1].sum())}
     trace = LinkageTrace(
         records, copies, rules, scored, decision, stored.probable, groups, matched.pairs, stored.known, []
     )

@@ -206,6 +206,18 @@ def matches_table(records: RecordTable, matched: MatchedPairs, unit: float) -> p
     return pa.table(columns)
 
 
+def result_tables(
+    records: RecordTable, matched: MatchedPairs, labels: Ints | None, unit: float, log: RunLog
+) -> tuple[pa.Table, pa.Table | None]:
+    """Return the matches and, of one table, the clusters, given that of each record, and count them."""
+    log.counts["matches"] = len(matched.pairs)
+    if labels is None:
+        return matches_table(records, matched, unit), None
+    sizes = np.bincount(labels)
+    log.counts |= {"clusters": int((sizes > 1).sum()), "clustered": int(sizes[sizes > 1].sum())}
+    return matches_table(records, matched, unit), clusters_table(records, labels)
+
+
 def as_probabilities(values: Floats) -> pa.Array:
     """Return probabilities as a column, null where they are not known."""
     return pa.array(np.round(values, 4), mask=np.isnan(values))
