@@ -36,6 +36,7 @@ Examples:
   likewise link a.csv b.csv --missing 0.0 --missing 1900-01-01 --out linked/    values that mean "no value"
   likewise link a.csv b.csv --scored --out linked/                    keep the scores of all pairs, and then
   likewise link --from linked/ --threshold 12 --out stricter/         decide again: no table is read
+  likewise link new.csv --against linked/ --out linked2/              add records to the entities of an earlier run
   likewise link a.csv b.csv --truth matches.csv --out linked/         measure precision and recall
   likewise link a.csv b.csv --training labelled.csv --out linked/     learn from labelled pairs
   likewise link a.csv b.csv --label labels.csv --out linked/          learn from your answers to 30 questions
@@ -49,7 +50,9 @@ DIR will contain:
   matches.parquet      id_a, id_b, score, and the points of every field
   clusters.parquet     for one table: id, cluster, size, keeper
   validation.parquet   with --validate: the fraction of true matches by score; validation.png: its plot
+  added.parquet        with --against: the new records (id, cluster, joined); merged.parquet: entities now one
   scored.parquet       with --scored: all pairs that were compared (copies.parquet: copies that were not)
+  model.json           for one table: what was learned, for --against
   weights.parquet      points of every field by agreement, as learned; weights.png: their plot
   run.json             parameters, counts, what was learned, seconds
   report.html          the report on the run"""
@@ -69,6 +72,13 @@ DIR will contain:
     type=click.Path(path_type=Path),
     help="Instead of A and B: the folder of a run with --scored. Decide again with another --threshold, by the same "
     "rule, from its scores; values are not compared.",
+)
+@click.option(
+    "--against",
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    help="The folder of an earlier run of one table: the records of A are new, and join its entities or found new "
+    "ones, by what that run learned. Its tables are read again.",
 )
 @shared.id_of_records
 @click.option(
@@ -182,7 +192,8 @@ def link(
     """Entity resolution: find the records of two tables, or of one, that are the same person, paper or product.
 
     A, B: Parquet, Arrow, JSONL, CSV or TSV files. Without B, duplicates within A. Without --id, the ids are in a first
-    column called id, or else row numbers. Instead of A and B, --from names a run whose scores are decided again.
+    column called id, or else row numbers. Instead of A and B, --from names a run whose scores are decided again; with
+    --against, A has new records for the entities of an earlier run.
     """
     from likewise.apps.link import link as link_records
     from likewise.base.checks import unused
@@ -316,15 +327,19 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
     """Say what was read, what was learned, and how good it is if that is known."""
     counts, details = stats["counts"], stats["details"]
     sizes = [counts[name] for name in ("records_a", "records_b") if name in counts] or [counts["records"]]
+    if "records_new" in counts:
+        yield f"{show.count(counts['records_new'], 'new record')} and {counts['records_earlier']:,} of an earlier run"
     fields = ", ".join(f"{name} ({kind})" for name, kind in details["fields"].items())
     records = "record" if sizes == [1] else "records"
     yield f"{' and '.join(f'{size:,}' for size in sizes)} {records}; fields: {fields}"
     ways = ", ".join(f"{number:,} by {way.replace('_', ' ')}" for way, number in details["candidates_by"].items())
     yield f"{show.count(counts['candidates'], 'candidate')}: {ways}"
     if "points" in details:
-        learned = (
-            "usual field weights, as nothing was learned" if _untaught(stats) else "field weights learned from the data"
-        )
+        learned = "field weights learned from the data"
+        if "records_new" in counts:
+            learned = "field weights of the earlier run"
+        elif _untaught(stats):
+            learned = "usual field weights, as nothing was learned"
         yield f"{learned} (points if it disagrees, if it agrees):"
         width = max(map(len, details["points"]))
         for name, points in details["points"].items():
@@ -340,6 +355,10 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
     matches = show.count(counts["matches"], "match", "matches")
     clusters = f" in {show.count(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
     yield f"{matches}{clusters}"
+    if "records_new" in counts:
+        founded = show.count(counts["founded"], "new entity", "new entities")
+        joined = f"{counts['joined']:,} of the new records joined earlier entities"
+        yield f"{joined}; {founded}; {show.count(counts['merged'], 'earlier entity', 'earlier entities')} merged"
     if "labels" in details:
         yield from _gained(details["labels"])
     part = details["completeness"]

@@ -140,18 +140,44 @@ def best_partners(left, right, scores, records):
     return best
 
 
+@kernel
+def sharing(keys, since):
+    """Return the rows whose key one of the rows from `since` on has, key 0 excepted, and a few others by chance.
+
+    Keys are hashed to at least sixteen bits for each of these rows.
+    """
+    bits = 16
+    while (1 << bits) < 16 * (keys.size - since):
+        bits += 1
+    shift = np.uint64(64 - bits)
+    there = np.zeros(1 << bits, np.bool_)
+    for i in range(since, keys.size):
+        there[mix(np.uint64(keys[i])) >> shift] = True
+    count = 0
+    out = np.empty(keys.size, np.int32)
+    for i in range(keys.size):
+        if keys[i] != 0 and there[mix(np.uint64(keys[i])) >> shift]:
+            out[count] = i
+            count += 1
+    return out[:count].copy()
+
+
 @inner
-def are_compared(a, b, border):
-    """Tell whether two records, a < b, are compared: any two of one table (border 0), or one of each table."""
-    return border == 0 or a < border <= b
+def are_compared(a, b, border, since):
+    """Tell whether two records, a < b, are compared: any two of one table (border 0), or one of each table.
+
+    One of them must be `since` or later.
+    """
+    return b >= since and (border == 0 or a < border <= b)
 
 
 @kernel
-def count_block_pairs(order, keys, border, limit, counts, width):
+def count_block_pairs(order, keys, border, since, limit, counts, width):
     """Count the pairs of every block of equal keys (sorted; key 0 is none) with at most `limit` records.
 
-    `border` is the number of the second table's first record, or 0 for one table. `counts` gets the pairs by their
-    lower record, in ranges of `width` records. Return how many records are in blocks that were too large.
+    `border` is the number of the second table's first record, or 0 for one table; pairs of records before `since` are
+    left out. `counts` gets the pairs by their lower record, in ranges of `width` records. Return how many records are
+    in blocks that were too large.
     """
     crowded = 0
     n = order.size
@@ -165,14 +191,14 @@ def count_block_pairs(order, keys, border, limit, counts, width):
                 for x in range(start, stop):
                     for y in range(x + 1, stop):
                         a, b = min(order[x], order[y]), max(order[x], order[y])
-                        if are_compared(a, b, border):
+                        if are_compared(a, b, border, since):
                             counts[a // width] += 1
         start = stop
     return crowded
 
 
 @kernel
-def block_pairs(order, keys, border, limit, low, high, records, out):
+def block_pairs(order, keys, border, since, limit, low, high, records, out):
     """Write the pairs of every such block whose lower record is from `low` on and below `high`; return how many.
 
     A pair of records is one number, the lower record times `records` plus the higher.
@@ -186,7 +212,7 @@ def block_pairs(order, keys, border, limit, low, high, records, out):
             for x in range(start, stop):
                 for y in range(x + 1, stop):
                     a, b = min(order[x], order[y]), max(order[x], order[y])
-                    if low <= a < high and are_compared(a, b, border):
+                    if low <= a < high and are_compared(a, b, border, since):
                         out[count] = np.int64(a) * records + b
                         count += 1
         start = stop

@@ -48,6 +48,10 @@ def linkage_page(run: FinishedRun) -> ReportPage:
     if "clusters" in counts:
         several, note = "with several records", counted(counts["clustered"], "record")
         tiles.append(Tile.of(counts["clusters"], f"entity {several}", note, f"entities {several}"))
+    if "records_new" in counts:
+        told = f"{counted(counts['founded'], 'new entity', 'new entities')}, {counts['merged']:,} earlier ones merged"
+        joined = f"of {counted(counts['records_new'], 'new record')} joined earlier entities"
+        tiles.append(Tile(f"{counts['joined']:,}", joined, told))
     tiles += _quality(details)
     matches = run.table("matches")
     threshold = details.get("threshold")

@@ -117,11 +117,13 @@ def block(
     most: int = TERMS,
     budget: Budget = UNLIMITED,
     tick: Tick = lambda done: None,
+    since: int = 0,
 ) -> tuple[RecordPairs, WeightedTerms | None]:
     """Return the candidate pairs, and the weighted terms of records if the tables are small enough for them.
 
     `border` is the number of the first record of the second table, 0 for one table; tables with more than `most` terms
-    are blocked by bands. `tick` is called twice for every record.
+    are blocked by bands. `tick` is called twice for every record. Of one table, pairs of two records before `since` are
+    left out.
     """
     records = len(fields[0].codes)
     sizes = [int(np.append(term_counts(field.folded), 0)[field.codes].sum()) for field in fields]
@@ -129,7 +131,7 @@ def block(
     kinds: dict[str, Ints] = {}
     notes: list[str] = []
     rows: WeightedTerms | None = None
-    identical, crowded = identical_fields(fields, border, threads, notes)
+    identical, crowded = identical_fields(fields, border, threads, notes, since)
     texts = [
         one
         for one, size in zip(fields, sizes, strict=True)
@@ -138,29 +140,29 @@ def block(
     if whole <= most:
         rows = weighted(of_records(all_codes(fields), joined([one.grams for one in fields])))
         least = NEAREST if len(fields) > 1 else NEAREST_ALONE
-        kinds["all_text"] = _nearest(rows, records, border, threads, tick, least)
+        kinds["all_text"] = _nearest(rows, records, border, threads, tick, least, since=since)
         parts = [sorted_unique(part) for part in identical.parts(_room(budget), tick)]
         kinds["identical_fields"] = _concatenated(parts)
         if crowded and not border:
-            kinds["frequent_values"] = sorted_unique(_concatenated([_with_first(one) for one in crowded]))
+            kinds["frequent_values"] = sorted_unique(_concatenated([_with_first(one, since) for one in crowded]))
     else:
-        kinds = _many(fields, identical, crowded, border, seed, threads, budget, tick)
+        kinds = _many(fields, identical, crowded, border, seed, threads, budget, tick, since)
         notes.append(f"{whole:,} terms: candidates by bands of MinHash instead of nearest neighbours by all text")
     if texts:
-        kinds["each_text"] = _by_each(texts, records, border, threads)
+        kinds["each_text"] = _by_each(texts, records, border, threads, since)
     ways = {way: len(keys) for way, keys in kinds.items()}
     merged = sorted_unique(_concatenated([kinds.pop(way) for way in ways]))
     return RecordPairs(merged // records, merged % records, ways, notes), rows
 
 
-def _with_first(field: Field) -> Ints:
-    """Return the pairs of each record and the first one that has its value, of values that more than LIMIT have.
+def _with_first(field: Field, since: int) -> Ints:
+    """Return the pairs of each record from `since` on and the first that has its value, if more than LIMIT have it.
 
     A value may be frequent because its entity is: then these pairs connect its records.
     """
     values, first = np.unique(field.codes, return_index=True)
     frequent = values[(values >= 0) & (field.counts[values] > LIMIT)]
-    rows = np.flatnonzero(np.isin(field.codes, frequent))
+    rows = since + np.flatnonzero(np.isin(field.codes[since:], frequent))
     home = first[np.searchsorted(values, field.codes[rows])]
     return home[home < rows] * len(field.codes) + rows[home < rows]
 
@@ -193,12 +195,13 @@ def is_rich(field: Field) -> bool:
     return field.kind in ("text", "tokens") and field.long and len(field.texts) >= DIFFERENT * field.present
 
 
-def _by_each(texts: list[Field], records: int, border: int, threads: int) -> Ints:
+def _by_each(texts: list[Field], records: int, border: int, threads: int, since: int) -> Ints:
     """Return the pairs of each record and its nearest neighbours by each of these fields alone."""
     found: list[Ints] = []
     for field in texts:
         rows = weighted(of_records(all_codes([field]), field.grams))
-        found.append(_nearest(rows, records, border, threads, lambda done: None, NEAREST_BY_TEXT, NEAREST_BY_TEXT))
+        few = NEAREST_BY_TEXT
+        found.append(_nearest(rows, records, border, threads, lambda done: None, few, few, since))
     return sorted_unique(_concatenated(found))
 
 
@@ -210,14 +213,17 @@ def _nearest(
     tick: Tick,
     least: int = NEAREST,
     cap: int | None = None,
+    since: int = 0,
 ) -> Ints:
     """Return the pairs of each record and its nearest neighbours by these terms, in the other table if there are two.
 
-    `least` are the neighbours of every record, `cap` those of records with many that are alike.
+    `least` are the neighbours of every record from `since` on, `cap` those of records with many that are alike.
     """
     cap = max(least, min(MOST, PAIRS // max(1, records))) if cap is None else cap
     visits = max(LEAST_VISITS, VISITS // records)
-    sides = [(0, records, 0, records)] if not border else [(0, border, border, records), (border, records, 0, border)]
+    sides = [(since, records, 0, records)]
+    if border:
+        sides = [(0, border, border, records), (border, records, 0, border)]
     found: list[Ints] = []
     for start, stop, first, last in sides:
         span = slice(rows.offsets[first], rows.offsets[last])
@@ -255,13 +261,14 @@ def _many(
     threads: int,
     budget: Budget,
     tick: Tick,
+    since: int,
 ) -> dict[str, Ints]:
     """Return the pairs of large tables by the method that found them."""
     codes = all_codes(fields)
     records = len(codes)
     rare = np.concatenate([rarity(field) for field in fields])
 
-    blocks, marks = banded(fields, border, seed, threads, tick)
+    blocks, marks = banded(fields, border, seed, threads, tick, since)
 
     def in_parts(function: Callable[[Ints], Ints], keys: Ints) -> Ints:
         parts = [keys[at : at + PART] for at in range(0, len(keys), PART)]
@@ -295,7 +302,7 @@ def _many(
     room = _room(budget)
     kinds = {"bands": met(blocks, alike, half_met)}
     del blocks
-    loose = loose_blocks(crowded, border, threads)
+    loose = loose_blocks(crowded, border, threads, since)
     if loose is not None:
         barely, clearly = partial(alike, least=ALIKE_BY_CHANCE), partial(alike, least=MORE_ALIKE)
         kinds["similar_fields"] = met(loose, barely, clearly)

@@ -174,6 +174,7 @@ class MatchRules:
     """How the candidates of one run are decided; `one_to_one` as given by the user.
 
     single: that of an earlier decision, which stays. further: whether other pairs than the candidates can be compared.
+    entities: of an earlier run, which stay together, as the first record of each.
     """
 
     records: RecordTable
@@ -182,6 +183,7 @@ class MatchRules:
     one_to_one: bool | None
     single: tuple[bool, bool] | None = None
     further: bool = True
+    entities: Ints | None = None
 
     def decide(
         self, scored: ScoredRecords, threshold: float | None, known: KnownPairs = NOTHING_KNOWN
@@ -232,6 +234,7 @@ class MatchRules:
         def compared(one: Ints, other: Ints) -> Floats:
             return self.scorer.others(one, other, scored).value
 
-        groups = cluster(self.records.count, left, right, value, cut, compared if self.further else None)
+        further = compared if self.further else None
+        groups = cluster(self.records.count, left, right, value, cut, further, self.entities)
         chosen = np.flatnonzero(groups[left] == groups[right])
         return Decision(chosen, cut, None, "clusters by average linkage"), groups

@@ -44,7 +44,13 @@ Score = Callable[[Ints, Ints], Floats]
 
 
 def cluster(
-    records: int, left: Ints, right: Ints, scores: Floats, threshold: float = 0.0, score: Score | None = None
+    records: int,
+    left: Ints,
+    right: Ints,
+    scores: Floats,
+    threshold: float = 0.0,
+    score: Score | None = None,
+    entities: Ints | None = None,
 ) -> Ints:
     """Return the cluster of every record, as the number of its first record: average linkage of the scores.
 
@@ -53,35 +59,51 @@ def cluster(
     make candidates; without it, or beyond MOST_ABSENT of them, they count as `ABSENT`. Where matches connect more than
     LARGE records, each cluster is a record and its direct matches.
 
-    >>> cluster(4, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, -4.0])).tolist()
+    entities: the first record of the entity of each, if that is known of some: these are clusters from the beginning,
+    and are not taken apart.
+
+    >>> left, right, scores = np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, -4.0])
+    >>> cluster(4, left, right, scores).tolist()
     [0, 0, 2, 3]
+    >>> cluster(4, left, right, scores, entities=np.array([0, 1, 0, 3])).tolist()
+    [0, 0, 0, 3]
     """
-    value = np.clip(scores - threshold, -CLIP, CLIP)
+    home = np.arange(records) if entities is None else entities
+    apart = np.flatnonzero(home[left] != home[right])
+    left, right, value = left[apart], right[apart], np.clip(scores[apart] - threshold, -CLIP, CLIP)
     joined = value > 0
-    labels = np.asarray(components(records, left[joined], right[joined]))
+    labels = np.asarray(components(records, home[left[joined]], home[right[joined]]))[home]
     sizes = np.bincount(labels, minlength=records)
     held = np.bincount(labels[left[joined]], minlength=records)
-    doubtful = (sizes > 2) & (held < sizes * (sizes - 1) // 2)
+    members = np.bincount(home, minlength=records)
+    settled = np.bincount(labels, members * (members - 1) // 2, records)
+    doubtful = (sizes > 2) & (held < sizes * (sizes - 1) // 2 - settled)
     inside = np.flatnonzero((labels[left] == labels[right]) & doubtful[labels[left]])
     left, right, value = left[inside], right[inside], value[inside]
     if score is not None:
-        more = _absent(labels, doubtful, left, right)
+        more = _absent(labels, doubtful, left, right, home)
         left, right = np.concatenate([left, more // records]), np.concatenate([right, more % records])
         value = np.append(value, np.clip(score(more // records, more % records) - threshold, -CLIP, CLIP))
     order = np.argsort(labels[left], kind="stable")
-    home = labels[left[order]]
-    borders = np.flatnonzero(np.append(True, home[1:] != home[:-1])) if len(home) else np.zeros(0, np.int64)
-    for start, stop in zip(borders, np.append(borders, len(home))[1:], strict=True):
+    part_of = labels[left[order]]
+    borders = np.flatnonzero(np.append(True, part_of[1:] != part_of[:-1])) if len(order) else np.zeros(0, np.int64)
+    for start, stop in zip(borders, np.append(borders, len(order))[1:], strict=True):
         part = order[start:stop]
-        nodes, ends = np.unique(np.concatenate([left[part], right[part]]), return_inverse=True)
-        half = len(part)
-        link = _average_linkage if len(nodes) <= LARGE else _by_centres
-        labels[nodes] = nodes[link(len(nodes), ends[:half], ends[half:], value[part])]
-    return labels
+        nodes, ends = np.unique(home[np.concatenate([left[part], right[part]])], return_inverse=True)
+        half, n = len(part), len(nodes)
+        if n <= LARGE:
+            joint = _average_linkage(ends[:half], ends[half:], value[part], members[nodes].tolist())
+        else:
+            joint = _by_centres(n, ends[:half], ends[half:], value[part])
+        labels[nodes] = nodes[joint]
+    return labels[home]
 
 
-def _absent(labels: Ints, doubtful: NDArray[np.bool_], left: Ints, right: Ints) -> Ints:
-    """Return the pairs of doubtful components that are not among the given ones, as left · records + right."""
+def _absent(labels: Ints, doubtful: NDArray[np.bool_], left: Ints, right: Ints, entities: Ints) -> Ints:
+    """Return the pairs of doubtful components that are not among the given ones, as left · records + right.
+
+    Pairs within one of the `entities` are left out.
+    """
     records = len(labels)
     sizes = np.bincount(labels, minlength=records)
     lacking = sizes * (sizes - 1) // 2 - np.bincount(labels[left], minlength=records)
@@ -93,8 +115,8 @@ def _absent(labels: Ints, doubtful: NDArray[np.bool_], left: Ints, right: Ints) 
     every = [np.zeros(0, np.int64)]
     for home in chosen.tolist():
         nodes = members[starts[home] : starts[home] + sizes[home]]
-        one, other = np.triu_indices(len(nodes), 1)
-        every.append(nodes[one] * records + nodes[other])
+        one, other = (nodes[side] for side in np.triu_indices(len(nodes), 1))
+        every.append((one * records + other)[entities[one] != entities[other]])
     return np.setdiff1d(np.concatenate(every), left * records + right)
 
 
@@ -118,13 +140,22 @@ def _by_centres(n: int, left: Ints, right: Ints, value: Floats) -> Ints:
     return labels
 
 
-def _average_linkage(n: int, left: Ints, right: Ints, value: Floats) -> Ints:
+def _average_linkage(left: Ints, right: Ints, value: Floats, sizes: list[int]) -> Ints:
+    """Return for each node the first node of its cluster, given pairs of their records, and how many each has."""
+    n = len(sizes)
     near: list[dict[int, tuple[float, int]]] = [{} for _ in range(n)]
     for a, b, score in zip(left.tolist(), right.tolist(), value.tolist(), strict=True):
-        near[a][b] = near[b][a] = (score, 1)
-    members = [[node] for node in range(n)]
+        more, count = near[a].get(b, (0.0, 0))
+        near[a][b] = near[b][a] = (score + more, count + 1)
+    members, sizes = [[node] for node in range(n)], list(sizes)
     version = [0] * n
-    heap = [(-s, a, b, 0, 0) for a, b, s in zip(left.tolist(), right.tolist(), value.tolist(), strict=True) if s > 0]
+
+    def mean(a: int, b: int) -> float:
+        score, pairs = near[a][b]
+        whole = sizes[a] * sizes[b]
+        return (score + ABSENT * (whole - pairs)) / whole
+
+    heap = [(-mean(a, b), a, b, 0, 0) for a in range(n) for b in near[a] if a < b and mean(a, b) > 0]
     heapq.heapify(heap)
     while heap:
         _, a, b, seen_a, seen_b = heapq.heappop(heap)
@@ -140,12 +171,11 @@ def _average_linkage(n: int, left: Ints, right: Ints, value: Floats) -> Ints:
             near[a][other] = near[other][a] = (score + more, pairs + count)
             del near[other][b]
         members[a] += members[b]
+        sizes[a] += sizes[b]
         members[b], near[b] = [], {}
-        for other, (score, pairs) in near[a].items():
-            whole = len(members[a]) * len(members[other])
-            mean = (score + ABSENT * (whole - pairs)) / whole
-            if mean > 0:
-                heapq.heappush(heap, (-mean, a, other, version[a], version[other]))
+        for other in near[a]:
+            if (least := mean(a, other)) > 0:
+                heapq.heappush(heap, (-least, a, other, version[a], version[other]))
     labels = np.empty(n, np.int64)
     for group in members:
         if group:
@@ -187,26 +217,31 @@ def chosen_pairs(candidates: RecordPairs, scored: ScoredRecords, probable: Float
 
 
 def pairs_within(
-    candidates: RecordPairs, scored: ScoredRecords, probable: Floats, scorer: Scorer, groups: Ints
+    candidates: RecordPairs, scored: ScoredRecords, probable: Floats, scorer: Scorer, groups: Ints, since: int = 0
 ) -> MatchedPairs:
     """Return all pairs inside clusters, with scores; those that were no candidates are compared now.
+
+    Pairs of two records before `since` are left out.
 
     All pairs are listed up to MOST_LISTED, or LISTED_PER_RECORD times the records. If there are more, those of the
     largest clusters are the pairs with the cluster's first record only.
     """
     n = len(groups)
     sizes = np.bincount(groups, minlength=n)
+    sizes[np.setdiff1d(groups, groups[since:])] = 0
     cap = _largest_listed(sizes[sizes > 1], max(MOST_LISTED, LISTED_PER_RECORD * n))
     home = groups[candidates.left]
     listed = (sizes[home] <= cap) | (home == candidates.left)
     same = np.flatnonzero((home == groups[candidates.right]) & listed)
     known = chosen_pairs(candidates, scored, probable, same)
-    order = np.argsort(groups, kind="stable")
+    rows = np.flatnonzero(sizes[groups])
+    order = rows[np.argsort(groups[rows], kind="stable")]
     starts = np.cumsum(sizes) - sizes
     every = [_listed(order, starts[sizes == size], size, cap) for size in np.unique(sizes[sizes > 2]).tolist()]
     if not every:
         return known
     inside = np.concatenate(every)
+    inside = inside[inside[:, 1] >= since]
     missed = np.setdiff1d(inside[:, 0] * n + inside[:, 1], known.pairs[:, 0] * n + known.pairs[:, 1])
     if not len(missed):
         return known

@@ -45,10 +45,13 @@ Column = Callable[[], Keys]
 
 
 class Blocks:
-    """Columns of keys: two records that agree in one of them are a pair, unless more than LIMIT do."""
+    """Columns of keys: two records that agree in one of them are a pair, unless more than LIMIT do.
 
-    def __init__(self, records: int, border: int, threads: int) -> None:
-        self._records, self._border, self._threads = records, border, threads
+    Records before `since` are not paired with each other; those after are new.
+    """
+
+    def __init__(self, records: int, border: int, threads: int, since: int = 0) -> None:
+        self._records, self._border, self._threads, self._since = records, border, threads, since
         self._columns: list[Column] = []
         self._width = max(1, -(-records // RANGES))
         self._counts = np.zeros(-(-records // self._width) + 1, np.int64)
@@ -57,9 +60,9 @@ class Blocks:
         """Add columns; return for each whether it has blocks that are too large."""
 
         def count(column: Column) -> tuple[Ints, int]:
-            order, keys = radix_sort32(column())
+            order, keys = self._sorted(column)
             counts = np.zeros_like(self._counts)
-            many: int = kernels.count_block_pairs(order, keys, self._border, LIMIT, counts, self._width)
+            many: int = kernels.count_block_pairs(order, keys, self._border, self._since, LIMIT, counts, self._width)
             return counts, many
 
         crowded = []
@@ -68,6 +71,15 @@ class Blocks:
             crowded.append(many > 0)
         self._columns += columns
         return crowded
+
+    def _sorted(self, column: Column) -> tuple[NDArray[np.int32], Keys]:
+        """Return the records in the order of their keys, and the keys; only those that share one with a new record."""
+        keys = column()
+        if not self._since:
+            return radix_sort32(keys)
+        chosen = kernels.sharing(keys, self._since)
+        order, ordered = radix_sort32(keys[chosen])
+        return chosen[order], ordered
 
     def parts(self, room: int, tick: Tick) -> Iterator[Ints]:
         """Yield all pairs, repeated if they agree in several columns, in parts of ascending records.
@@ -87,12 +99,12 @@ class Blocks:
 
     def _part(self, first: int, last: int, size: int) -> Ints:
         def pairs(column: Column) -> Ints:
-            order, keys = radix_sort32(column())
+            order, keys = self._sorted(column)
             counts = np.zeros_like(self._counts)
-            kernels.count_block_pairs(order, keys, self._border, LIMIT, counts, self._width)
+            kernels.count_block_pairs(order, keys, self._border, self._since, LIMIT, counts, self._width)
             span = slice(first // self._width, -(-last // self._width))
             out = np.empty(int(counts[span].sum()), np.int64)
-            kernels.block_pairs(order, keys, self._border, LIMIT, first, last, self._records, out)
+            kernels.block_pairs(order, keys, self._border, self._since, LIMIT, first, last, self._records, out)
             return out
 
         if not size:
@@ -104,12 +116,14 @@ class Blocks:
         return found
 
 
-def identical_fields(fields: list[Field], border: int, threads: int, notes: list[str]) -> tuple[Blocks, list[Field]]:
+def identical_fields(
+    fields: list[Field], border: int, threads: int, notes: list[str], since: int = 0
+) -> tuple[Blocks, list[Field]]:
     """Return the blocks of identical fields, and the fields with blocks that are too large.
 
     Of these, there are also blocks by two fields together.
     """
-    blocks = Blocks(len(fields[0].codes), border, threads)
+    blocks = Blocks(len(fields[0].codes), border, threads, since)
     crowded = blocks.add([_one(field) for field in fields])
     many = [field for field, large in zip(fields, crowded, strict=True) if large]
     if many:
@@ -134,7 +148,9 @@ def key_of_both(one: NDArray[Any], other: NDArray[Any]) -> Column:
     return keys
 
 
-def banded(fields: list[Field], border: int, seed: int, threads: int, tick: Tick) -> tuple[Blocks, NDArray[np.uint8]]:
+def banded(
+    fields: list[Field], border: int, seed: int, threads: int, tick: Tick, since: int = 0
+) -> tuple[Blocks, NDArray[np.uint8]]:
     """Return the blocks of MinHash bands over the words and trigrams of all fields, and a byte of every minimum."""
     records = len(fields[0].codes)
     marks = np.zeros((records, ROUNDS * BANDS * ROWS), np.uint8)
@@ -153,7 +169,7 @@ def banded(fields: list[Field], border: int, seed: int, threads: int, tick: Tick
 
     for done in in_order(hash_rows, range(0, records, ROWS_AT_ONCE), threads):
         tick(done)
-    blocks = Blocks(records, border, threads)
+    blocks = Blocks(records, border, threads, since)
     blocks.add([_row(keys, band) for band in range(ROUNDS * BANDS)])
     return blocks, marks
 
@@ -172,7 +188,7 @@ DATE_PARTS = (((0, 4), (4, 6)), ((0, 4), (6, 8)), ((4, 6), (6, 8)))
 """Where two of the year, the month and the day are in a date written as eight digits."""
 
 
-def loose_blocks(crowded: list[Field], border: int, threads: int) -> Blocks | None:
+def loose_blocks(crowded: list[Field], border: int, threads: int, since: int = 0) -> Blocks | None:
     """Return the blocks of two names, or a name and a date, that agree but for an error in each; None without any.
 
     Records with an error in every field have no identical values, and in large tables two fields that nearly agree are
@@ -187,7 +203,7 @@ def loose_blocks(crowded: list[Field], border: int, threads: int) -> Blocks | No
     pairs = [*combinations(loose, 2), *product(loose, parts)]
     if not pairs:
         return None
-    blocks = Blocks(len(crowded[0].codes), border, threads)
+    blocks = Blocks(len(crowded[0].codes), border, threads, since)
     blocks.add([key_of_both(one, other) for one, other in pairs])
     return blocks
 

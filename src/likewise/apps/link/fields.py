@@ -58,6 +58,9 @@ BEGINNING = 100
 YEARS = 1600, 2199
 """The years of real dates; other eight-digit numbers are codes."""
 
+LISTED = 100_000
+"""Values of a field by which frequencies are estimated, if not all are needed."""
+
 SPREAD = 10
 """Numbers of which the largest is more than this many times the median are compared as logarithms."""
 
@@ -111,6 +114,7 @@ class Field:
 
     `codes` are indices into `texts`, the distinct values in one spelling; -1 for a missing value. `folded` are the
     values with their punctuation. `counts` are the records with each value, `words` is the average number of words.
+    `unlisted` records have values that were left out (`values_of`).
     """
 
     name: str
@@ -120,6 +124,7 @@ class Field:
     folded: pa.Array
     counts: Ints
     words: float
+    unlisted: int = 0
 
     @property
     def grams(self) -> HashedTerms:
@@ -144,7 +149,7 @@ class Field:
     @property
     def present(self) -> int:
         """The number of records with a value."""
-        return int(self.counts.sum())
+        return int(self.counts.sum()) + self.unlisted
 
 
 def fold(values: pa.Array) -> pa.Array:
@@ -330,6 +335,24 @@ def among(field: Field, *codes: Ints) -> tuple[Field, list[Ints]]:
     texts, folded = field.texts.take(taken), field.folded.take(taken)
     few = replace(field, codes=places.astype(np.int32), texts=texts, folded=folded, counts=field.counts[used])
     return few, np.split(places.astype(np.int64), np.cumsum([len(some) for some in codes])[:-1])
+
+
+def values_of(field: Field, records: Ints) -> Field:
+    """Return a field with only the values of these records, and LISTED others by which frequencies are estimated.
+
+    Other records have no value in it.
+    """
+    codes = np.unique(field.codes[records])
+    others = np.arange(0, len(field.texts), max(1, len(field.texts) // LISTED))
+    used = np.union1d(codes[codes >= 0], others)
+    if len(used) == len(field.texts):
+        return field
+    places = np.full(len(field.texts) + 1, -1, np.int32)
+    places[used] = np.arange(len(used), dtype=np.int32)
+    taken, counts = pa.array(used), field.counts[used]
+    texts, folded = field.texts.take(taken), field.folded.take(taken)
+    unlisted = field.present - int(counts.sum())
+    return replace(field, codes=places[field.codes], texts=texts, folded=folded, counts=counts, unlisted=unlisted)
 
 
 def without_values(field: Field, values: Ints) -> Field:

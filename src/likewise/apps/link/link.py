@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from likewise.apps.link import synonyms
+from likewise.apps.link.against import add_records
 from likewise.apps.link.alarms import judge
 from likewise.apps.link.blocking import RecordPairs, block, completeness, estimated_blocking_recall
 from likewise.apps.link.checkpoints import LinkCheckpoints, checkpoints
@@ -45,6 +46,7 @@ def link(
     a: Any,
     b: Any = None,
     *,
+    against: str | os.PathLike[str] | Links | None = None,
     id: str | None = None,
     fields: Mapping[str, str | None] | Sequence[str] | None = None,
     columns: Mapping[str, str | None] | None = None,
@@ -72,6 +74,8 @@ def link(
     """Find the records of `a` and `b`, or of `a` alone, that are the same entity (entity resolution, record linkage).
 
     a, b: paths of CSV, TSV, Parquet, JSON-lines or Arrow files, or tables of pyarrow, pandas or polars.
+    against: the result of an earlier run of one table, or its folder: the records of `a` are new, and join its entities
+    or found new ones, by what it learned. Its tables are read again. `Links.added` and `Links.merged` say what changed.
     id: the column of ids. Without it, a first column called id (or ..._id) with unique values, or else row numbers.
     fields: the columns to compare, with or without a kind ("phone:phone"). Without it, all that both tables have.
     columns: for two tables: columns of b by the columns of a that hold the same under another name: {"cast": "actors"}.
@@ -116,6 +120,7 @@ def link(
     request = LinkRequest(
         a=a,
         b=b,
+        against=against,
         id=id,
         fields=field_kinds(fields),
         columns=column_pairs(columns),
@@ -140,17 +145,22 @@ def link(
     )
     log = RunLog.of(progress)
     with checkpoints(request, log) as kept:
-        tables = _read(request, log)
-        candidates, terms = _block(request, tables, kept, log)
-        rules, learned = _score(request, tables, candidates, terms, kept, log)
-        known, lesson = _label(request, tables, rules, learned, log)
-        final = learned if lesson is None else lesson.scored
-        validation = _validate(request, tables, candidates, final, log)
-        decision, groups = _decide(request, tables, rules, final, known, lesson, validation, log)
-        linked = _result(request, tables, rules, final, known, validation, decision, groups, log)
+        linked = _whole(request, kept, log) if request.against is None else add_records(request, log)
         if request.out is not None:
             linked.write(request.out, kept.space)
     return linked
+
+
+def _whole(request: LinkRequest, kept: LinkCheckpoints, log: RunLog) -> Links:
+    """Compare all records, and decide."""
+    tables = _read(request, log)
+    candidates, terms = _block(request, tables, kept, log)
+    rules, learned = _score(request, tables, candidates, terms, kept, log)
+    known, lesson = _label(request, tables, rules, learned, log)
+    final = learned if lesson is None else lesson.scored
+    validation = _validate(request, tables, candidates, final, log)
+    decision, groups = _decide(request, tables, rules, final, known, lesson, validation, log)
+    return _result(request, tables, rules, final, known, validation, decision, groups, log)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,10 @@ SAME, NONE = "all values are the same", "all values are missing"
 
 @dataclass(frozen=True)
 class RecordTable:
-    """The records of both tables, those of the second from `border` on (0: one table); `id` is None for row numbers."""
+    """The records of both tables, those of the second from `border` on (0: one table); `id` is None for row numbers.
+
+    `placeholders` are the values of fields that were found to mean none.
+    """
 
     tables: list[pa.Table]
     wheres: list[str]
@@ -45,6 +48,7 @@ class RecordTable:
     notes: list[str]
     inputs: list[dict[str, Any]] = field(default_factory=list)
     columns: list[ComparedColumns] = field(default_factory=list)
+    placeholders: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def aside(self) -> list[Any]:
@@ -133,7 +137,7 @@ def records_of(
     read = [read_table(source, parameter) for parameter, source in sources.items()]
     tables, wheres = [table for table, _, _ in read], [where for _, where, _ in read]
     name = id if id is not None else _guessed_id(tables)
-    ids = [_ids(table, name, where) for table, where in zip(tables, wheres, strict=True)]
+    ids = [ids_of(table, name, where) for table, where in zip(tables, wheres, strict=True)]
     border = tables[0].num_rows if b is not None else 0
     count = sum(table.num_rows for table in tables)
     made: list[Field] = []
@@ -147,7 +151,7 @@ def records_of(
     absent = MissingValues(tuple(missing))
 
     def make(column: str) -> Field:
-        parts = [_plain(part) for part in records.columns_of(column)]
+        parts = [plain_column(part) for part in records.columns_of(column)]
         if len(parts) > 1 and parts[0].type != parts[1].type:
             parts = [as_strings(part) for part in parts]
         chunks = [chunk for part in parts for chunk in part.chunks]
@@ -164,17 +168,19 @@ def records_of(
     notes.extend(_by_reason({one.name: SAME if len(one.texts) else NONE for one in constant}))
     notes.extend(f"{value}: no column that is compared has this value, given as missing" for value in absent.unused)
     if not all_fields:
-        _leave_out(made, border, threads, notes, named=fields is not None)
+        records.placeholders.update(_leave_out(made, border, threads, notes, named=fields is not None))
     if not made:
         raise InputError(f"{wheres[0]}: no column distinguishes records; all of them are constant or missing")
     return records
 
 
-def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], named: bool) -> None:
+def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], named: bool) -> dict[str, list[str]]:
     """Leave out the fields that repeat others or say nothing, and the values that mean none, each with a note.
 
-    Of fields that the user names, only what repeats others is left out: nothing is lost with it.
+    Of fields that the user names, only what repeats others is left out: nothing is lost with it. Return the values that
+    mean none, by field.
     """
+    placeholders: dict[str, list[str]] = {}
     told = repeated(made, border) if len(made) > 1 else {}
     notes.extend(_by_reason(told))
     made[:] = [one for one in made if one.name not in told]
@@ -185,9 +191,11 @@ def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], n
         for place, one in enumerate(made):
             values = found.values.get(one.name)
             if values is not None:
-                listed = ", ".join(repr(one.texts[int(value)].as_py()) for value in values)
+                placeholders[one.name] = [one.texts[int(value)].as_py() for value in values]
+                listed = ", ".join(map(repr, placeholders[one.name]))
                 notes.append(f"{one.name}: {listed} agrees by chance in records that share the rest; taken as missing")
                 made[place] = without_values(one, values)
+    return placeholders
 
 
 def _by_reason(left_out: Mapping[str, str]) -> list[str]:
@@ -221,7 +229,8 @@ def _without_views(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(kinds)) if kinds != list(table.schema) else table
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column without a dictionary, of the usual type of texts."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_large_string(column.type):
@@ -234,16 +243,19 @@ def _guessed_id(tables: list[pa.Table]) -> str | None:
     same = len(names) == len(tables) and len(set(names)) == 1
     if not same or not ID_NAME.fullmatch(names[0].strip()):
         return None
-    unique = all(pc.count_distinct(_plain(table.column(0)), mode="all").as_py() == table.num_rows for table in tables)
+    unique = all(
+        pc.count_distinct(plain_column(table.column(0)), mode="all").as_py() == table.num_rows for table in tables
+    )
     return names[0] if unique or names[0].strip().lower() == "id" else None
 
 
-def _ids(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
+def ids_of(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
+    """Return the ids of records, row numbers if no column has them; raise if one is missing or not unique."""
     if name is None:
         return pa.chunked_array([to_arrow(np.arange(table.num_rows, dtype=np.int64))])
     if name not in table.column_names:
         raise ColumnError.of(where, name, table.column_names)
-    column = _plain(table.column(name))
+    column = plain_column(table.column(name))
     if pa.types.is_string(column.type):
         column = pc.utf8_trim_whitespace(column)
     if column.null_count:

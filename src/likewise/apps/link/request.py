@@ -10,6 +10,7 @@ from typing import Any
 
 from likewise.apps.link.fields import check_kind
 from likewise.apps.link.labels import Ask
+from likewise.apps.link.learned_rules import MODEL
 from likewise.apps.link.result import Links
 from likewise.apps.link.window import Ends, check_window
 from likewise.base import checks
@@ -19,8 +20,12 @@ from likewise.jobs.settings import Resources
 QUESTIONS = 30
 """Questions that are asked if no other number is given: about ten minutes of a person's time."""
 
-DEFAULTS: dict[str, Any] = {"columns": {}, "window": {}, "scored": False, "fresh": False}
+DEFAULTS: dict[str, Any] = {"columns": {}, "window": {}, "missing": (), "scored": False, "fresh": False}
 """What parameters are if they are not given, of those that are not None then."""
+
+SETTLED = ("b", "id", "fields", "columns", "missing", "weights", "threshold", "one_to_one", "window", "validate",
+           "true", "truth", "training", "ask", "label", "questions", "nicknames", "scored")  # fmt: skip
+"""What an earlier run has decided for the records that are added to it."""
 
 COLUMNS = "a mapping of columns of a to columns of b, such as {'cast': 'actors'}; several are joined by +, None is none"
 MISSING = "a list of texts that are not empty, such as ['0.0', '1900-01-01']"
@@ -36,6 +41,7 @@ class LinkRequest:
 
     a: Any
     b: Any
+    against: Any
     id: str | None
     fields: dict[str, str | None] | None
     columns: dict[str, str | None]
@@ -87,6 +93,11 @@ class LinkRequest:
         ):
             if given is None:
                 checks.unused("link", {name: (getattr(self, name), DEFAULTS.get(name)) for name in names}, without)
+        if self.against is not None:
+            if not isinstance(self.against, str | os.PathLike | Links):
+                raise ParameterError.of("link", "against", "the folder or the result of an earlier run", self.against)
+            given = {name: (getattr(self, name), DEFAULTS.get(name)) for name in SETTLED}
+            checks.unused("link", given, "with 'against', as the earlier run has decided it")
         for one, other in (("threshold", "true"), ("weights", "training"), ("weights", "ask")):
             if getattr(self, one) is not None and getattr(self, other) is not None:
                 raise ParameterError(
@@ -94,7 +105,10 @@ class LinkRequest:
                 )
         if self.out is not None:
             given = each_given([self.a, self.b, self.truth, self.training, self.label, self.nicknames])
-            Links.check_folder(self.out, [one for one in given if isinstance(one, str | os.PathLike)])
+            read = [one for one in given if isinstance(one, str | os.PathLike)]
+            if isinstance(self.against, str | os.PathLike):
+                read.append(Path(self.against) / MODEL)
+            Links.check_folder(self.out, read)
 
     @property
     def most_questions(self) -> int:
@@ -110,7 +124,7 @@ class LinkRequest:
     def decisive(self) -> dict[str, Any]:
         """The parameters on which the candidates and their comparison depend, as run.json has them."""
         return {
-            "id": self.id, "fields": self.fields, "columns": self.columns or None,
+            "against": _named(self.against), "id": self.id, "fields": self.fields, "columns": self.columns or None,
             "missing": list(self.missing) or None,
             "weights": None if self.weights is None else "given",
             "window": {name: list(ends) for name, ends in self.window.items()} or None,

@@ -15,6 +15,7 @@ import pyarrow as pa
 from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, PARTS, STEPS
 from likewise.apps.link.entities import MatchedPairs, keepers
 from likewise.apps.link.fields import Floats
+from likewise.apps.link.learned_rules import MODEL, LearnedRules
 from likewise.apps.link.pair_reason import LinkageTrace, PairReason
 from likewise.apps.link.records import NOT_COMPARED, RecordTable
 from likewise.apps.link.scoring import POINTS, ScoredRecords
@@ -56,6 +57,9 @@ class Links(PlottedPairs, Result):
     clusters: for one table, the records with duplicates: id, cluster (the id of its first record), size, keeper (the id
     of the record with the most values). None for two tables.
     validation: with `validate`, the fraction of true matches by score; otherwise None.
+    added, merged: with `against`, the new records (id, cluster, and whether they joined an earlier entity), and the
+    earlier entities that are now part of another (cluster, into); clusters then has all records, matches those pairs
+    that have a new record. Otherwise None.
     weights: what was learned: field, level, agreement (in words), points, and the part of the matches and of the other
     candidates with this agreement. None if nothing was learned.
     """
@@ -65,6 +69,8 @@ class Links(PlottedPairs, Result):
         "clusters.parquet": "clusters",
         "validation.parquet": "validation",
         "weights.parquet": "weights",
+        "added.parquet": "added",
+        "merged.parquet": "merged",
     }
     plots: ClassVar[tuple[str, ...]] = (PLOT, WEIGHTS_PLOT)
     """Plots that `save` writes, where Matplotlib is installed."""
@@ -77,10 +83,25 @@ class Links(PlottedPairs, Result):
         weights: pa.Table | None,
         stats: dict[str, Any],
         trace: LinkageTrace,
+        added: pa.Table | None = None,
+        merged: pa.Table | None = None,
     ) -> None:
         self.matches, self.clusters, self.weights, self.stats = matches, clusters, weights, stats
+        self.added, self.merged = added, merged
         self.validation = None if validation is None else validation.table
         self._validation, self._trace, self._records = validation, trace, trace.records
+
+    @property
+    def tables(self) -> list[pa.Table]:
+        """The tables of records, as they were read."""
+        return self._records.tables
+
+    @property
+    def rules(self) -> LearnedRules | None:
+        """What the run of one table decided by; None for two tables, or if its records are not known."""
+        if self.clusters is None or not self._records.fields:
+            return None
+        return LearnedRules.of(self._trace, self.stats["parameters"]["weights"])
 
     @property
     def scored(self) -> pa.Table:
@@ -135,7 +156,7 @@ class Links(PlottedPairs, Result):
     @classmethod
     def check_folder(cls, folder: Path, read: list[Any]) -> None:
         """Raise if the result could not be saved in a folder, or would replace a file that is read."""
-        check_output(folder, "link", [*cls.files, SCORED, COPIES, *cls.plots], read)
+        check_output(folder, "link", [*cls.files, SCORED, COPIES, MODEL, *cls.plots], read)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet, plots and run.json to a folder, all or nothing, and return the folder.
@@ -149,7 +170,8 @@ class Links(PlottedPairs, Result):
     def write(self, folder: Path, space: Workspace | None = None) -> None:
         """Write the result to a folder; `space` is the open workspace of the run there, if it has one."""
         contents: dict[str, Any] = {file: getattr(self, name) for file, name in self.files.items()}
-        contents |= dict.fromkeys((SCORED, COPIES, *self.plots))
+        rules = self.rules
+        contents |= {**dict.fromkeys((SCORED, COPIES, *self.plots)), MODEL: None if rules is None else rules.write}
         if self.stats["parameters"]["scored"]:
             contents |= stored_tables(self.scored, self._trace)
         if self.weights is not None and installed("plot"):
@@ -164,6 +186,8 @@ class Links(PlottedPairs, Result):
         among = counted(counts["records"], "record")
         if "records_b" in counts:
             among = f"{counts['records_a']:,} and {counts['records_b']:,} records"
+        if "records_new" in counts:
+            among = f"{counted(counts['records_new'], 'new record')} and {counts['records_earlier']:,} earlier ones"
         clusters = f", {counted(counts['clusters'], 'cluster')}" if "clusters" in counts else ""
         return f"{counted(counts['matches'], 'match', 'matches')}{clusters} among {among}"
 

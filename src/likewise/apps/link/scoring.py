@@ -94,7 +94,8 @@ class ScoredRecords:
 
     `unit` is the number of points per unit of the scores. The points of each field are in `kept` or follow from the
     agreement of the fields and the model; `added` are those of an emphasised text, by name. `matches` are those
-    that can be expected, if their number was estimated.
+    that can be expected, if their number was estimated. `least_evidence` is what a usable pair needs, `strict` whether
+    few pairs were searched for values in the wrong field.
     """
 
     value: Floats
@@ -105,6 +106,8 @@ class ScoredRecords:
     kept: dict[str, Floats] = field(default_factory=dict)
     added: dict[str, Floats] = field(default_factory=dict)
     matches: ExpectedMatches | None = None
+    least_evidence: float | None = None
+    strict: bool = False
 
     @property
     def probable(self) -> Floats:
@@ -146,11 +149,20 @@ class ScoredRecords:
 
 
 @dataclass(frozen=True)
+class LearnedScores:
+    """What an earlier run learned, by which further records are scored; see `ScoredRecords`."""
+
+    model: MatchModel
+    least_evidence: float | None
+    strict: bool
+
+
+@dataclass(frozen=True)
 class ScoringTask:
     """The records whose candidates are scored, and how.
 
     terms: of the records, in small tables. weights: of fields, if they are given. remember: for the agreement of the
-    candidates, which an interrupted run may have found already.
+    candidates, which an interrupted run may have found already. learned: in an earlier run, instead of from these.
     """
 
     records: RecordTable
@@ -162,6 +174,7 @@ class ScoringTask:
     budget: Budget = UNLIMITED
     seed: int = 1
     remember: Comparison = lambda left, right, compare: compare()
+    learned: LearnedScores | None = None
 
     @property
     def single(self) -> bool:
@@ -198,6 +211,8 @@ def scored_candidates(task: ScoringTask, left: Ints, right: Ints, log: RunLog) -
     if task.weights is not None:
         log.method = {"asked": "points", "taken": "points", "why": "weights are given"}
         scorer = PointScorer(task, None if task.records.border else GOOD)
+    elif task.learned is not None:
+        scorer = ModelScorer(task)
     elif len(left) < FEW:
         verb = "is" if len(left) == 1 else "are"
         why = f"{counted(len(left), 'candidate')} {verb} too few to learn from: every field has 100 points"
@@ -301,11 +316,14 @@ class ModelScorer:
 
     def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Learn from the candidates, and score them."""
-        border, n = self._records.border, self._records.count
-        self._strict = len(left) > MANY
+        border, n, learned = self._records.border, self._records.count, self._task.learned
+        self._strict = len(left) > MANY if learned is None else learned.strict
         with log.stage("compare_fields", len(left)) as tick:
-            compare = partial(self._comparer.compare, left, right, tick)
+            compare = partial(self._comparer.compare, left, right, tick, self._strict)
             compared, evidence = self._task.remember(left, right, compare)
+        if learned is not None:
+            least = learned.least_evidence
+            return self._scored(learned.model, compared, None if least is None else evidence, least)
         with log.stage("learn"):
             start = nearest_first(compared, left, right, n)
             people = households(compared, start)
@@ -384,12 +402,21 @@ class ModelScorer:
             if not wrong or len(fields) < MOST_KEPT * len(self._records.fields):
                 return model
 
-    def _scored(self, model: MatchModel, compared: list[FieldAgreement], evidence: Floats | None) -> ScoredRecords:
+    def _scored(
+        self,
+        model: MatchModel,
+        compared: list[FieldAgreement],
+        evidence: Floats | None,
+        least: float | None = None,
+    ) -> ScoredRecords:
         """Return the scores of a model; without evidence, it is in the prior how much of it is needed."""
         compared = [one for one in compared if one.name in model.weights]
         value = model.scores(compared)
-        usable = np.ones(len(value), bool) if evidence is None else self._enough(value, evidence)
-        return ScoredRecords(value, usable, POINTS, model, compared)
+        usable = np.ones(len(value), bool)
+        if evidence is not None and len(self._records.fields) > 1:
+            least = self._least_evidence(value) if least is None else least
+            usable = evidence >= least
+        return ScoredRecords(value, usable, POINTS, model, compared, least_evidence=least, strict=self._strict)
 
     def others(self, left: Ints, right: Ints, before: ScoredRecords, as_candidates: bool = False) -> ScoredRecords:
         """Score further pairs with the model, or again some candidates, compared in the same way as all of them."""
@@ -403,13 +430,10 @@ class ModelScorer:
             value += added[self.emphasis.name]
         return ScoredRecords(value, np.ones(len(left), bool), POINTS, model, compared, added=added)
 
-    def _enough(self, value: Floats, evidence: Floats) -> NDArray[np.bool_]:
-        """Return which pairs have enough evidence: full agreement would be rarer than a match is among all pairs."""
-        if len(self._records.fields) == 1:
-            return np.ones(len(value), bool)
+    def _least_evidence(self, value: Floats) -> float:
+        """Return the evidence that pairs need: full agreement would be rarer than a match is among all pairs."""
         n, border = self._records.count, self._records.border
         pairs = border * (n - border) if border else n * (n - 1) / 2
         matches = float(chance(value).sum())
         matches = max(1.0, min(matches, min(border, n - border)) if border else matches)
-        enough: NDArray[np.bool_] = evidence >= np.log(pairs / matches)
-        return enough
+        return float(np.log(pairs / matches))
