@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--new", type=int, default=0, help="new records (a tenth)")
     parser.add_argument("--only", help="collections by name, separated by semicolons")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "link_added.json")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "link-added.json")
     asked = parser.parse_args()
     found = [made_people(asked.people)] if asked.people else [one for one in from_csv(asked.data) if not one.two]
     found += [] if asked.people else [made(name) for name in MADE]

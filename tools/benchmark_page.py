@@ -42,6 +42,7 @@ ABOUT = {
     "link": ("link.py", "record linkage beside splink and recordlinkage"),
     "link-constants": ("link_constants.py", "constants of record linkage, each chosen without one collection in turn"),
     "link-peers": ("link_peers.py", "record linkage, no tool configured"),
+    "link-added": ("link_added.py", "records added to an earlier result of record linkage"),
     "link-robustness": ("link_robustness.py", "record linkage with columns added, values missing, few partners"),
     "link_labels": ("link_labels.py", "record linkage after 10, 30 and 100 answers"),
     "methods": ("methods.py", "exact join or hashing: what was taken, what it would have cost the other way"),
