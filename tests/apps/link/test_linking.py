@@ -114,7 +114,7 @@ def test_one_dirty_table(tmp_path):
     assert linked.matches.num_rows == sum(len(m) * (len(m) - 1) // 2 for m in sizes.values())
     out = tmp_path / "out"
     assert linked.save(out) == out
-    names = ["clusters.parquet", "matches.parquet", "run.json", "weights.parquet", "weights.png"]
+    names = ["clusters.parquet", "matches.parquet", "model.json", "run.json", "weights.parquet", "weights.png"]
     assert sorted(path.name for path in out.iterdir()) == names
     assert pq.read_table(out / "matches.parquet").equals(linked.matches)
     assert pq.read_table(out / "clusters.parquet").equals(linked.clusters)
