@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, PARTS, STEPS
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, PARTS, STEPS
 from likewise.apps.link.entities import MatchedPairs, keepers
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.pair_reason import LinkageTrace, PairReason
