@@ -110,7 +110,11 @@ def checkpoints(request: LinkRequest, log: RunLog) -> Iterator[LinkCheckpoints]:
     run, and nothing is kept.
     """
     if request.out is None:
-        yield LinkCheckpoints(Workspace.temporary(), log, False)
+        space = Workspace.temporary()
+        try:
+            yield LinkCheckpoints(space, log, False)
+        finally:
+            space.finish()
         return
     files = [one for one in map(files_of, request.sources) if one is not None]
     known = len(files) == len(request.sources)

@@ -40,6 +40,9 @@ from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
 
+TABLES = 16
+"""Part of the memory in which tables stay as they were read; larger ones are read again for what is asked later."""
+
 
 def link(
     a: Any,
@@ -206,6 +209,9 @@ def _read(request: LinkRequest, log: RunLog) -> _Tables:
     copies = FurtherCopies.of(records, [one.codes for one in windows])
     compared = copies.without(records)
     near = [one.among(copies.kept, compared.border) for one in windows]
+    if request.validate is None and request.ask is None:
+        sources = [request.a] if request.b is None else [request.a, request.b]
+        records.let_go(sources, request.resources.budget.total // TABLES)
     labels = None if labels is None else labelled_within(copies.mapped(labels), near)
     log.notes += [*records.notes, *(note for one in windows for note in one.note())]
     log.counts |= records.counts
@@ -222,7 +228,7 @@ def _block(
     compared, resources = tables.compared, request.resources
     with log.stage("block", 2 * compared.count) as tick:
         find = partial(block, compared.fields, compared.border, request.seed, resources.threads)
-        candidates, terms = kept.blocked(partial(find, budget=resources.budget, tick=tick))
+        candidates, terms = kept.blocked(partial(find, budget=resources.budget, tick=tick, space=kept.space))
         candidates = within(candidates, tables.near)
         if tables.labels is not None:
             candidates = candidates.with_pairs(tables.labels.pairs, compared.count)

@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 AnyCodes = NDArray[np.int32] | NDArray[np.int64]
 
+VALUES_AT_ONCE = 1 << 18
+"""Values whose words are hashed at a time."""
+
 
 @dataclass(frozen=True)
 class HashedTerms:
@@ -36,6 +39,11 @@ class WeightedTerms:
     terms: Numbers
     weights: Floats
     size: int
+
+
+def in_parts(folded: pa.Array) -> list[pa.Array]:
+    """Return values in parts that are small enough for the terms of each to be in memory."""
+    return [folded.slice(start, VALUES_AT_ONCE) for start in range(0, len(folded), VALUES_AT_ONCE)]
 
 
 def hashed(folded: pa.Array, grams: bool) -> HashedTerms:
@@ -128,10 +136,6 @@ def weighted(rows: HashedTerms) -> WeightedTerms:
     return WeightedTerms(offsets, numbers[order], weights[order], len(different))
 
 
-VALUES_AT_ONCE = 1 << 18
-"""Values whose words are hashed at a time."""
-
-
 @dataclass(frozen=True)
 class NumberedWords:
     """The words of values as numbers: those of value i are numbers[offsets[i]:offsets[i + 1]].
@@ -146,17 +150,13 @@ class NumberedWords:
 
 def numbered_words(fields: list[Field]) -> NumberedWords:
     """Return the words of the values of all fields, one field after another."""
-    cuts = [
-        field.folded.slice(start, VALUES_AT_ONCE)
-        for field in fields
-        for start in range(0, len(field.folded), VALUES_AT_ONCE)
-    ]
-    sizes = np.concatenate([np.zeros(1, np.int64), *(term_counts(part, grams=False) for part in cuts)])
+    parts = [part for field in fields for part in in_parts(field.folded)]
+    sizes = np.concatenate([np.zeros(1, np.int64), *(term_counts(part, grams=False) for part in parts)])
     offsets = np.cumsum(sizes)
     del sizes
     numbers = np.empty(int(offsets[-1]), np.int32)
     table, known, count, start = np.zeros(1 << 16, np.uint64), np.full(1 << 16, -1, np.int32), 0, 0
-    for part in cuts:
+    for part in parts:
         words = hashed(part, False).terms
         table, known, count = kernels.number_terms(words, numbers[start : start + len(words)], table, known, count)
         start += len(words)
