@@ -5,7 +5,7 @@ The similarity of two values, from 0 to 1, is prepared once for each field and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -226,10 +226,8 @@ def _by_terms(field: Field, room: int) -> Similarity:
     kept = whole * TERM_BYTES <= room
     if kept:
         spans = [slice(0, len(field.folded))]
-    parts = map(partial(_bagged, field), spans)
-    bags = list(parts) if kept else None
-    n = sum(len(part.terms) for part in bags or parts)
-    slots = np.zeros(min(max(SLOTS[0], 1 << int(8 * n).bit_length()), SLOTS[1]), np.int64)
+    bags = [_bagged(field, spans[0])] if kept else None
+    slots = np.zeros(_slots(len(part.terms) for part in bags or map(partial(_bagged, field), spans)), np.int64)
     for part, span in zip(bags or map(partial(_bagged, field), spans), spans, strict=True):
         rows = np.repeat(np.arange(len(part.offsets) - 1, dtype=np.int32), np.diff(part.offsets))
         record_words.frequencies(part.terms, rows, field.counts[span], slots)
@@ -254,6 +252,21 @@ def _by_terms(field: Field, room: int) -> Similarity:
         return found
 
     return alike
+
+
+def _slots(sizes: Iterable[int]) -> int:
+    """Return the number of slots for so many terms of values; no more of them are counted than it takes.
+
+    >>> _slots([10_000]), _slots([100_000, 100_000]), _slots([1 << 20, 1 << 20])
+    (131072, 2097152, 16777216)
+    """
+    found, terms = SLOTS[0], 0
+    for size in sizes:
+        terms += size
+        found = min(max(SLOTS[0], 1 << (8 * terms).bit_length()), SLOTS[1])
+        if found == SLOTS[1]:
+            break
+    return found
 
 
 @dataclass(frozen=True)

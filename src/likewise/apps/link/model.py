@@ -165,8 +165,10 @@ def rising(values: Floats, weights: NDArray[Any]) -> Floats:
 
 def chance(scores: Floats) -> Floats:
     """Return the probabilities of log-odds."""
-    found: Floats = 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
-    return found
+    found: Floats = np.clip(scores, -50, 50)
+    np.exp(np.negative(found, out=found), out=found)
+    found += 1
+    return np.divide(1, found, out=found)
 
 
 def shift_to(scores: Floats, matches: float) -> float:

@@ -247,8 +247,8 @@ def count_scores(log: RunLog, scores: Floats, matched: Floats) -> None:
     known = scores[np.isfinite(scores)]
     if not len(known):
         return
-    both = np.concatenate([known, matched])
-    low, high = float(both.min()), float(both.max())
+    low = float(min(known.min(), matched.min(initial=np.inf)))
+    high = float(max(known.max(), matched.max(initial=-np.inf)))
     edges = np.linspace(low, high if high > low else low + 1.0, BARS + 1)
     log.details["scores"] = {
         "edges": [round(float(edge), 4) for edge in edges],
