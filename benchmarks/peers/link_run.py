@@ -3,8 +3,8 @@
 The corpus is a folder with a.parquet and, if two files are linked, b.parquet. The kernels are loaded before the
 measurement starts, by linking three records. `--truth` hands over truth.parquet, by which likewise counts how many of
 the true pairs were candidates; it is not used otherwise. With it, `scored.parquet` has all candidates with their scores
-and probabilities. `--memory` is that of link. `clusters.parquet` has the clusters of one table, as `pairs.parquet` does not list every pair of very large
-ones.
+and probabilities. `--memory` is that of link. `clusters.parquet` has the clusters of one table, as `pairs.parquet` does
+not list every pair of very large ones.
 """
 
 from __future__ import annotations

@@ -105,6 +105,7 @@ def link(
     nicknames: files of synonyms, used beside the built-in English ones; or `Synonyms`, for all kinds of fields or by
     kind, used instead of them.
     threads, memory, seed: neither the number of threads nor the memory to use, such as "2GiB", changes the result.
+    About 600 bytes per record stay in memory in any case; what else does not fit is in files, or made again.
     progress: called with (stage, done, total).
     scored: with `out`, also write all pairs that were compared, with their scores: `relink` then decides again with
     another threshold, without a second run.

@@ -35,31 +35,36 @@ HEAD = 1 << 22
 REFERENCE = 6.0e-9
 """Seconds per byte that sketching took on the machine of the runs to which the costs were fitted."""
 
-NEIGHBOURS, SMALL, LARGE = 13.0, 60_000, 400_000
+NEIGHBOURS, SMALL, LARGE = 15.0, 60_000, 600_000
 """Candidates of a record in a small table, by its nearest neighbours; up to how many records there are that many, and
 from how many on as few as PAIRED."""
-PAIRED = 2.6
-"""Candidates of a record in a large table, by bands and identical fields."""
+MEDIUM = 333_000
+"""Records up to which neighbours are searched by each text."""
+PAIRED, GROWS = 2.6, 0.17
+"""Candidates of a record among a million, by bands and identical fields, and by what part more among ten times that."""
+LEARNT = 400_000
+"""Candidates from which is learned, at most."""
 MATCHED = 0.25
 """Matches of a record, of which each takes a row of the result."""
 
 # Seconds of one core.
-READ = 1.2e-7  # per byte of text: columns to fields, and which of them say something
-BLOCK = 1.9e-7  # per byte of text: terms, their bands, and sorting these
-NEAR = 3.5e-4  # per record of a small table: its neighbours
-COMPARE = 9e-7  # per candidate and field
-AGAIN = 1.6  # how many times longer it takes if the terms of texts do not stay in memory
-LEARN, LEARNED = 5.0, 6e-7  # for a sample of the candidates, and per candidate to score them
-DECIDE = 8e-7  # per candidate: clusters and tables
+READ = 9.5e-8  # per byte: columns to fields, and which of them say something
+BLOCK = 1.5e-7  # per byte: terms, their bands, and sorting these
+NEAR = 8e-5  # per record, if neighbours are searched
+COMPARE = 7.8e-7  # per candidate and field
+AGAIN = 1.8  # how many times longer it takes if the terms of texts do not stay in memory
+LEARN, LEARNED = 4.5, 5e-7  # for a sample of the candidates, and per candidate to score them
+DECIDE = 6.5e-7  # per candidate: clusters and tables
 
 # Bytes of memory.
 STARTED = 260e6  # of the process: code, kernels, and buffers
-TABLE = 1.4  # per byte of text while it is read, beside the fields
-VALUES = 2.3  # per byte of text: the distinct values of all fields, in both spellings, and their words
+TABLE = 1.4  # per byte while tables are read, beside the fields
+VALUES = 2.3  # per byte: the distinct values of all fields, in both spellings, and their words
 CODES = 16.0  # per record and field: the number of its value, twice, and what is made of it
 MARKS, KEYS = 72.0, 96.0  # per record, of bands: a byte for each minimum, and the keys
+SAMPLE = 400e6  # of the sample from which is learned
 CANDIDATE = 90.0  # per candidate: its records, its levels, its score, and what is decided
-TERMS = 30.0  # per byte of text: terms of texts, if they stay in memory
+TERMS, JUDGED = 9.0, 13.0  # per byte: terms of texts, if they stay in memory, and as what they are judged before
 
 # Bytes of disk.
 MATCH = 45.0  # per match in the result
@@ -228,13 +233,13 @@ def forecast_link(sample: RecordsSample, here: Machine, resources: Resources) ->
     text, fields = n * sample.bytes, max(1, sample.fields)
     small = n <= SMALL
     candidates = round(n * per_record(n))
-    kept = TERMS * text / fields <= budget.sets
+    kept = JUDGED * text <= budget.sets
     slower = here.sketch / REFERENCE
     work = {
         "read": READ * text,
-        "block": (NEAR * n if small else 0.0) + BLOCK * text,
+        "block": (NEAR * n if n <= MEDIUM else 0.0) + BLOCK * text,
         "compare_fields": COMPARE * candidates * fields * (1.0 if kept else AGAIN),
-        "learn": LEARN * min(1.0, candidates / 400_000) + LEARNED * candidates,
+        "learn": LEARN * min(1.0, candidates / LEARNT) + LEARNED * candidates,
         "decide": DECIDE * candidates / 2,
         "tables": DECIDE * candidates / 2,
     }
@@ -245,7 +250,8 @@ def forecast_link(sample: RecordsSample, here: Machine, resources: Resources) ->
     keys = KEYS * n if not small else 0.0
     stored = keys > budget.keys
     blocking = (0.0 if small else MARKS * n) + (0.0 if stored else keys) + budget.total / 8 * min(1.0, n / 5e6)
-    scoring = CANDIDATE * candidates + (TERMS * text / fields if kept else 0.0)
+    learned = min(1.0, candidates / LEARNT)
+    scoring = SAMPLE * learned + CANDIDATE * candidates + (TERMS * text if kept else 0.0)
     memory = STARTED + max(held + TABLE * text, held + max(blocking, scoring))
     answer = MATCH * MATCHED * n
     spill = keys if stored else 0.0
@@ -271,11 +277,12 @@ def forecast_link(sample: RecordsSample, here: Machine, resources: Resources) ->
 def per_record(n: int) -> float:
     """Return how many candidates a record has, in a table of n.
 
-    >>> per_record(10_000), per_record(10_000_000)
-    (13.0, 2.6)
+    >>> per_record(10_000), round(per_record(1_000_000), 2), round(per_record(10_000_000), 2)
+    (15.0, 2.6, 3.04)
     """
     part = (math.log(max(SMALL, min(LARGE, n))) - math.log(SMALL)) / math.log(LARGE / SMALL)
-    return NEIGHBOURS * math.pow(PAIRED / NEIGHBOURS, part)
+    more = 1 + GROWS * max(0.0, math.log10(n / 1e6)) if n else 1.0
+    return NEIGHBOURS * math.pow(PAIRED / NEIGHBOURS, part) * more
 
 
 def _notes(sample: RecordsSample, memory: float, allowed: int) -> tuple[str, ...]:
