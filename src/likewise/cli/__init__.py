@@ -50,7 +50,7 @@ GROUPS = {
         "fingerprints": "Find prints of the same finger by their minutiae.",
     },
     "Planning and setup": {
-        "plan": "Predict time, memory and disk of a run, here or on a cluster.",
+        "plan": "Predict time, memory and disk of a run of dedup or link, here or on a cluster.",
         "tune": "Show the S-curve: bands and rows for a threshold and a recall.",
         "demo": "Find near-duplicates among the Python files on this machine.",
         "warmup": "Compile the kernels now instead of in the first run.",

@@ -19,6 +19,8 @@ ONLY_INPUT = (
     "text", "id", "method", "threads", "seed", "sketch", "ignore_common", "certify", "on_error", "encoding_errors",
     "lines", "html", "plain", "hidden", "memory", "spill",
 )  # fmt: skip
+FOR_LINK = ("inputs", "link", "records", "mean_bytes", "threads", "memory", "spill", "calibrate", "as_json")
+"""What can be given with --link."""
 ONLY_CLUSTER = ("documents", "mean_bytes", "machines", "cores_per_machine", "memory_per_machine")
 
 
@@ -30,28 +32,39 @@ Examples:
   likewise plan corpus.parquet --method lsh --json
   likewise plan --documents 1e10 --mean-bytes 5000 --machines 1000 --cores-per-machine 16
   likewise plan corpus.parquet --method lsh --engine spark --machines 4 --cores-per-machine 8
+  likewise plan --link people.parquet --memory 8GiB
+  likewise plan --link --records 1e7
 
 With INPUT, a sample of a few megabytes from all over it is read. The options are those of dedup; the forecast says
 which method the run will use. With --documents nothing is read: the forecast is computed for a cluster of machines
-whose cores are as fast as this one's. The speed of this machine is measured once, in about two seconds."""
+whose cores are as fast as this one's. With --link, the forecast is for link of one INPUT or of two, or of so many
+--records; of the options, --threads, --memory and --spill count. The speed of this machine is measured once, in about
+two seconds."""
 )
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...")
 @shared.search
 @click.option("--documents", type=float, metavar="N", help="Plan for a cluster instead: number of documents.")
-@click.option("--mean-bytes", type=float, metavar="N", help="With --documents: mean size of a document in bytes.")
+@click.option("--mean-bytes", type=float, metavar="N", help="With --documents or --records: mean size of one in bytes.")
 @click.option("--machines", type=float, metavar="N", help="With --documents or --engine spark: number of machines.")
 @shared.whole("--cores-per-machine", 16, "With --documents or --engine spark: cores of each machine.", metavar="N")
 @click.option("--memory-per-machine", metavar="SIZE", help="With --documents: memory of each machine.")
 @shared.choice(
     "--engine", ["local", "spark"], "local", "spark: forecast time and shuffle of each step of the Spark engine."
 )
+@click.option("--link", is_flag=True, help="Plan for link: INPUT are one or two tables of records.")
+@click.option("--records", type=float, metavar="N", help="With --link, in place of INPUT: number of records.")
 @click.option("--calibrate", is_flag=True, help="Measure the speed of this machine again.")
 @click.pass_context
 def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Predict what a dedup run will need: time, memory and disk, here or on a cluster.
+    """Predict what a run of dedup or link will need: time, memory and disk, here or on a cluster.
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
     """
+    if options.pop("link"):
+        _plan_link(context, inputs, as_json, options)
+        return
+    if options.pop("records") is not None:
+        raise ParameterError("--records is for --link; of documents, give --documents")
     on_spark = options.pop("engine") == "spark"
     free = ("cores_per_machine", "machines") if on_spark else ("cores_per_machine",)
     wants_cluster = any(options[name] is not None for name in ONLY_CLUSTER if name not in free)
@@ -68,6 +81,39 @@ def plan(context: click.Context, /, inputs: tuple[str, ...], as_json: bool, **op
         _tell_run(found)
     else:
         _tell_cluster(found, on_spark)
+
+
+def _plan_link(context: click.Context, inputs: tuple[str, ...], as_json: bool, options: dict[str, Any]) -> None:
+    """Print the forecast of a run of link."""
+    from likewise.io.read import Files
+    from likewise.jobs.plan import plan_link
+
+    for name, source in ((name, context.get_parameter_source(name)) for name in context.params):
+        if name not in FOR_LINK and source == click.core.ParameterSource.COMMANDLINE:
+            raise ParameterError(f"--{name.replace('_', '-')} has no effect on a plan with --link")
+    if len(inputs) > 2:
+        raise ParameterError("plan --link takes one INPUT or two, as link does; name several files by a glob")
+    show.announce_compilation()
+    _announce_measuring(options)
+    settings = {name: options[name] for name in ("records", "mean_bytes", "threads", "memory", "spill", "calibrate")}
+    found = plan_link(*(Files([one]) for one in inputs), **settings)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+        return
+    about, memory, disk = "" if found.exact else "about ", show.size(found.memory), show.size(found.disk)
+    rows = [
+        ("records", f"{about}{found.records:,} of {show.size(found.record_bytes)}"),
+        ("columns", f"{found.fields}"),
+        ("candidate pairs", f"{found.candidates:,}"),
+        ("memory", f"{memory}, of {show.size(found.budget)} allowed"),
+        ("spilled to disk", show.size(found.spill)),
+        ("disk", f"{disk}, of which the result {show.size(found.answer)}"),
+    ]
+    _print(rows, found.seconds)
+    for note in found.notes:
+        show.say(f"note: {note}")
+    threads = show.count(found.threads, "thread")
+    click.echo(f"about {_time(found.total)} with {threads}, {memory} of memory, {disk} of disk")
 
 
 def _announce_measuring(options: dict[str, Any]) -> None:

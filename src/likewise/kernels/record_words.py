@@ -140,18 +140,21 @@ def terms(data, offsets, grams, out, ends, write):
 
 
 @kernel
-def number_terms(terms_, places):
-    """Write the number of every term, in the order in which they first occur; return how many there are."""
-    bits = 16
+def number_terms(terms_, places, table, numbers, count):
+    """Write the number of every term, in the order in which they first occur; return what is known for further terms.
+
+    That is a hash table, the number of each of its terms (-1: none), and how many there are; a table is replaced by a
+    larger one when it is half full.
+    """
+    bits = 0
+    while 1 << bits < table.size:
+        bits += 1
     down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
-    table = np.zeros(1 << bits, np.uint64)
-    numbers = np.full(1 << bits, -1, np.int32)
-    count = 0
     for i in range(terms_.size):
         slot = numbered_slot(terms_[i], table, numbers, down, mask)
         if numbers[slot] < 0:
             if 2 * count >= table.size:
-                bits += 2
+                bits += 1
                 down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
                 old, before = table, numbers
                 table = np.zeros(1 << bits, np.uint64)
@@ -165,7 +168,7 @@ def number_terms(terms_, places):
             numbers[slot] = count
             count += 1
         places[i] = numbers[slot]
-    return count
+    return table, numbers, count
 
 
 @kernel

@@ -5,7 +5,9 @@ import pyarrow as pa
 import pytest
 
 from likewise.apps.link import comparison
-from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldComparer
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS
+from likewise.apps.link.comparison import FieldComparer
+from likewise.apps.link.evidence import most_evidence
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.terms import all_codes, joined, of_records, weighted
 
@@ -17,13 +19,14 @@ def field(values, kind, name="x"):
 def similarity(x, y, kind, more=()):
     """The similarity of two values of a field, as a pair of records has it."""
     fields = [field([x, y, "a", "b", *more], kind)]
-    return float(FieldComparer(fields).compare(np.array([0]), np.array([1]))[0][0].similarity[0])
+    return float(FieldComparer(fields).compare(np.array([0]), np.array([1]))[0].similarity[0])
 
 
 def compared(rows, kinds, left, right, texts=True):
     fields = [field([row[place] for row in rows], kind, f"f{place}") for place, kind in enumerate(kinds)]
     records = weighted(of_records(all_codes(fields), joined([one.grams for one in fields]))) if texts else None
-    return FieldComparer(fields, records).compare(np.array(left), np.array(right))
+    pairs = np.array(left), np.array(right)
+    return FieldComparer(fields, records).compare(*pairs), most_evidence(fields, 0, *pairs)
 
 
 @pytest.mark.parametrize("kind", ["text", "tokens", "name", "address", "phone", "date", "number", "exact"])
@@ -104,7 +107,7 @@ def test_threads_do_not_change_the_answer(monkeypatch):
     fields = [field([row[p] for row in rows], kind, f"f{p}") for p, kind in enumerate(["name", "address", "text"])]
     left, right = np.triu_indices(60, 1)
     monkeypatch.setattr(comparison, "BATCH", 100)
-    one, two = (FieldComparer(fields, None, threads).compare(left, right)[0] for threads in (1, 2))
+    one, two = (FieldComparer(fields, None, threads).compare(left, right) for threads in (1, 2))
     for x, y in zip(one, two, strict=True):
         assert np.array_equal(x.similarity, y.similarity, equal_nan=True)
         assert np.array_equal(x.level, y.level)

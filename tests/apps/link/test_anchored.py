@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from likewise import link
+from likewise.apps.link.agreement import EQUAL, LEVELS
 from likewise.apps.link.chance_model import RANDOM, by_chance, mostly_short, random_pairs, shares_of
-from likewise.apps.link.comparison import EQUAL, LEVELS, FieldComparer
+from likewise.apps.link.comparison import FieldComparer
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.model import MatchModel, doubts, open_triads
 
@@ -98,7 +99,7 @@ def test_chance_agreement_is_that_of_all_pairs() -> None:
     field = make_field("name", pa.chunked_array([values]))
     left, right = random_pairs(60, 0, 1)
     assert list(zip(left.tolist(), right.tolist(), strict=True)) == list(combinations(range(60), 2))
-    agreement = FieldComparer([field]).compare(left, right, strict=True)[0][0]
+    agreement = FieldComparer([field]).compare(left, right, strict=True)[0]
     every = [x == y for x, y in combinations(values, 2)]
     found = by_chance(agreement, field)
     assert abs(found.sum() - 1) < 1e-9
@@ -121,7 +122,7 @@ def test_a_field_and_its_copy_share_their_weight() -> None:
     one, other = ([dice.choice(letters) * 5 for _ in range(200)] for letters in ("abcdefgh", "pqrstuvw"))
     columns = {"one": one, "copy": one, "other": other}
     fields = [make_field(name, pa.chunked_array([values])) for name, values in columns.items()]
-    shares = shares_of(FieldComparer(fields).compare(*random_pairs(200, 0, 1), strict=True)[0], fields)
+    shares = shares_of(FieldComparer(fields).compare(*random_pairs(200, 0, 1), strict=True), fields)
     assert abs(shares["one"] - 0.5) < 0.03
     assert abs(shares["copy"] - 0.5) < 0.03
     assert shares["other"] > 0.9

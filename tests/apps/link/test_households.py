@@ -4,8 +4,8 @@ import numpy as np
 from made_people import person, spoilt
 
 from likewise.apps.link import link
+from likewise.apps.link.agreement import EQUAL, FieldAgreement
 from likewise.apps.link.chance_model import households
-from likewise.apps.link.comparison import EQUAL, FieldAgreement
 from likewise.apps.link.points import field_points
 
 

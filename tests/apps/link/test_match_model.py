@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.apps.link import model as match_model
-from likewise.apps.link.comparison import EQUAL, LEVELS, FieldAgreement
+from likewise.apps.link.agreement import EQUAL, LEVELS, FieldAgreement
 from likewise.apps.link.model import chance, counted, learn, nearest_first, rising, train, weights_of
 
 
@@ -76,8 +76,7 @@ def test_weights_rise_with_similarity():
 
 
 def test_start_takes_mutual_nearest():
-    field = FieldAgreement("x", "text", np.array([0.9, 0.8, 0.7]), np.zeros(3, np.int8), np.full(3, np.nan))
-    start = nearest_first([field], np.array([0, 0, 1]), np.array([2, 3, 3]), 4)
+    start = nearest_first(np.array([0.9, 0.8, 0.7], np.float32), np.array([0, 0, 1]), np.array([2, 3, 3]), 4)
     assert start.tolist() == [0.9, 0.01, 0.01]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from likewise.apps.link.best_partners import split
 from likewise.apps.link.blocking import block
-from likewise.apps.link.comparison import evidence, expected
+from likewise.apps.link.evidence import evidence, expected
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.mutual_best import ChancePartners, MutualBest, expected_matches
 from likewise.apps.link.records import records_of

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from likewise import Links, link
-from likewise.apps.link.comparison import EQUAL, LEVELS, FieldAgreement
+from likewise.apps.link.agreement import EQUAL, LEVELS, FieldAgreement
 from likewise.apps.link.model import NOTHING, MatchModel, chance, doubts
 from likewise.apps.link.scoring import POINTS
 

@@ -32,6 +32,7 @@ from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 from likewise.base.runlog import RunLog, run_json
 from likewise.errors import ColumnError, DamagedError, IncompatibleError, InputError, MissingInput
+from likewise.io.workspace import Workspace
 from likewise.jobs.finished_run import FinishedRun, InputsGone, input_files
 from likewise.kernels.graph import components
 
@@ -106,7 +107,7 @@ def _kept_columns(table: pa.Table, stats: dict[str, Any], rules: LearnedRules) -
     return table.select([name for name in (stats["details"]["id"], *rules.fields) if name is not None])
 
 
-def add_records(request: LinkRequest, log: RunLog) -> Links:
+def add_records(request: LinkRequest, space: Workspace, log: RunLog) -> Links:
     """Read the earlier result and the new records, compare, and decide."""
     with log.stage("read"):
         earlier = EarlierLinkage.of(request.against)
@@ -122,9 +123,8 @@ def add_records(request: LinkRequest, log: RunLog) -> Links:
     resources = request.resources
     with log.stage("block", 2 * compared.count) as tick:
         most = sys.maxsize if earlier.rules.all_text else TERMS
-        candidates, terms = block(
-            compared.fields, 0, request.seed, resources.threads, most, resources.budget, tick, first
-        )
+        find = partial(block, compared.fields, 0, request.seed, resources.threads, most)
+        candidates, terms = find(budget=resources.budget, tick=tick, space=space, since=first)
     log.notes += candidates.notes
     log.counts["candidates"] = len(candidates)
     log.details["candidates_by"] = candidates.ways

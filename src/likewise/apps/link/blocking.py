@@ -24,13 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.link.comparison import similarity_of
-from likewise.apps.link.equal_keys import LIMIT, Blocks, banded, identical_fields, loose_blocks
+from likewise.apps.link.equal_keys import LIMIT, Blocks, banded, identical_fields, loose_blocks, room_for_keys
 from likewise.apps.link.fields import Field, Floats, among, rarity
 from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, term_counts, weighted
 from likewise.base.arrays import Ints
 from likewise.base.memory import MIB, UNLIMITED, Budget
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
+from likewise.io.workspace import Workspace
 from likewise.kernels import linking as kernels
 from likewise.kernels.linking import nearest
 
@@ -117,13 +118,14 @@ def block(
     most: int = TERMS,
     budget: Budget = UNLIMITED,
     tick: Tick = lambda done: None,
+    space: Workspace | None = None,
     since: int = 0,
 ) -> tuple[RecordPairs, WeightedTerms | None]:
     """Return the candidate pairs, and the weighted terms of records if the tables are small enough for them.
 
     `border` is the number of the first record of the second table, 0 for one table; tables with more than `most` terms
-    are blocked by bands. `tick` is called twice for every record. Of one table, pairs of two records before `since` are
-    left out.
+    are blocked by bands. `tick` is called twice for every record. `space` is where keys are put that do not fit in the
+    budget. Of one table, pairs of two records before `since` are left out.
     """
     records = len(fields[0].codes)
     sizes = [int(np.append(term_counts(field.folded), 0)[field.codes].sum()) for field in fields]
@@ -146,7 +148,7 @@ def block(
         if crowded and not border:
             kinds["frequent_values"] = sorted_unique(_concatenated([_with_first(one, since) for one in crowded]))
     else:
-        kinds = _many(fields, identical, crowded, border, seed, threads, budget, tick, since)
+        kinds = _many(fields, identical, crowded, border, seed, threads, budget, tick, space, since)
         notes.append(f"{whole:,} terms: candidates by bands of MinHash instead of nearest neighbours by all text")
     if texts:
         kinds["each_text"] = _by_each(texts, records, border, threads, since)
@@ -261,14 +263,13 @@ def _many(
     threads: int,
     budget: Budget,
     tick: Tick,
+    space: Workspace | None,
     since: int,
 ) -> dict[str, Ints]:
     """Return the pairs of large tables by the method that found them."""
     codes = all_codes(fields)
     records = len(codes)
     rare = np.concatenate([rarity(field) for field in fields])
-
-    blocks, marks = banded(fields, border, seed, threads, tick, since)
 
     def in_parts(function: Callable[[Ints], Ints], keys: Ints) -> Ints:
         parts = [keys[at : at + PART] for at in range(0, len(keys), PART)]
@@ -300,8 +301,10 @@ def _many(
         return keys
 
     room = _room(budget)
-    kinds = {"bands": met(blocks, alike, half_met)}
-    del blocks
+    with room_for_keys(records, budget, space) as keys:
+        blocks, marks = banded(fields, border, seed, threads, tick, keys, since)
+        kinds = {"bands": met(blocks, alike, half_met)}
+    del blocks, keys
     loose = loose_blocks(crowded, border, threads, since)
     if loose is not None:
         barely, clearly = partial(alike, least=ALIKE_BY_CHANCE), partial(alike, least=MORE_ALIKE)

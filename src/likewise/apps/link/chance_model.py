@@ -16,9 +16,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldAgreement
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, Agreement, FieldAgreement
 from likewise.apps.link.fields import Field, Floats
-from likewise.apps.link.model import LOWEST_ABSENT, ROUNDS, SAMPLE, STABLE, MatchModel, chance, rising
+from likewise.apps.link.model import LOWEST_ABSENT, ROUNDS, STABLE, MatchModel, chance, rising, sample
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 
@@ -164,7 +164,7 @@ def mostly_short(fields: list[Field]) -> bool:
 
 
 def learn_anchored(
-    compared: list[FieldAgreement],
+    candidates: Sequence[Agreement],
     random: list[FieldAgreement],
     fields: list[Field],
     pairs: float,
@@ -174,17 +174,15 @@ def learn_anchored(
     seed: int = 1,
     threads: int = 1,
 ) -> MatchModel:
-    """Return the model learned from candidates (`compared`), given random pairs and the number of all pairs.
+    """Return the model learned from candidates, given random pairs and the number of all pairs.
 
     Pairs in `never` are no matches. Related pairs may differ in a long text, or in some `personal` fields. Without
     rounds, nothing is learned of what matches look like, but how many there are. Of more than `SAMPLE` candidates, a
     random sample is used.
     """
     size = len(never)
-    compared = [one for one in compared if one.name != ALL_TEXT]
-    if size > SAMPLE:
-        chosen = np.sort(np.random.default_rng(seed).choice(size, SAMPLE, replace=False))
-        compared, never = [one.part(chosen) for one in compared], never[chosen]
+    chosen = sample(size, seed)
+    compared, never = [one.part(chosen) for one in candidates if one.name != ALL_TEXT], never[chosen]
     scale = size / max(1, len(never))
     random = [one for one in random if one.name != ALL_TEXT]
     model, expected, drawn = None, np.zeros(len(never)), np.zeros(len(random[0].level))
@@ -239,7 +237,7 @@ class Households:
     look like a class of matches, often larger than the true one, so they are not learned from.
     """
 
-    own: list[FieldAgreement]
+    own: list[Agreement]
     apart: Mask
 
     def kinds(self) -> list[tuple[str, ...]]:
@@ -249,7 +247,7 @@ class Households:
         return [some for size in sizes for some in combinations(names, size)]
 
 
-def households(compared: list[FieldAgreement], start: Floats) -> Households:
+def households(compared: Sequence[Agreement], start: Floats) -> Households:
     """Return the personal fields and the pairs that differ in them; none without a personal name and a personal date.
 
     `start` are rough probabilities that pairs match.
@@ -258,19 +256,19 @@ def households(compared: list[FieldAgreement], start: Floats) -> Households:
     likely = start > 0.5
     while {"name", "date"} <= {one.kind for one in own}:
         flat = [_flat(one) for one in own]
-        differ = np.sum(flat, axis=0)
+        differ = np.sum(flat, axis=0, dtype=np.int8)
         kept = [one for one, here in zip(own, flat, strict=True) if _agreeing(one, likely & (differ == here)) >= OWN]
         if len(kept) == len(own):
-            known = np.sum([one.level >= 0 for one in own], axis=0)
+            known = np.sum([one.level >= 0 for one in own], axis=0, dtype=np.int8)
             return Households(own, (known >= 2) & (2 * differ > known))
         own = kept
     return Households([], np.zeros(len(start), bool))
 
 
-def _flat(one: FieldAgreement) -> Mask:
+def _flat(one: Agreement) -> Mask:
     return (one.level >= 0) & (one.level < FLAT)
 
 
-def _agreeing(one: FieldAgreement, among: Mask) -> float:
+def _agreeing(one: Agreement, among: Mask) -> float:
     known = among & (one.level >= 0)
     return float((one.level[known] >= FLAT).mean()) if known.any() else 0.0

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 from likewise.apps.link.blocking import RecordPairs
-from likewise.apps.link.comparison import Compared, FieldAgreement
+from likewise.apps.link.comparison import Compared
 from likewise.apps.link.request import LinkRequest
 from likewise.apps.link.terms import WeightedTerms
 from likewise.base.arrays import Ints
@@ -26,9 +26,6 @@ from likewise.io.workspace import Draft, Workspace
 from likewise.search.prepare import PATIENCE
 
 BLOCK, COMPARE = "block", "compare_fields"
-COLUMNS = ("similarity", "level", "rarity")
-"""What is kept of a `FieldAgreement`, in the order in which it takes them."""
-
 Blocked = tuple[RecordPairs, WeightedTerms | None]
 
 
@@ -69,26 +66,20 @@ class LinkCheckpoints:
         if not self._kept:
             return compare()
         space = self.space
-        pairs = zlib.crc32(right.tobytes(), zlib.crc32(left.tobytes()))
+        pairs = zlib.crc32(right.data, zlib.crc32(left.data))
         if space.has(COMPARE) and space.notes(COMPARE)["pairs"] == pairs:
             about = self._take(COMPARE)
-            found = []
-            for place, (name, kind) in enumerate(about["fields"]):
-                columns = (space.array(COMPARE, f"{what}-{place}") for what in COLUMNS)
-                found.append(FieldAgreement(name, kind, *columns))
-            return found, space.array(COMPARE, "evidence")
+            levels = [space.array(COMPARE, f"level-{place}") for place in range(about["levels"])]
+            return levels, space.array(COMPARE, "alike")
         begun = time.perf_counter()
-        found, evidence = compare()
+        levels, alike = compare()
 
         def save(draft: Draft) -> None:
-            for place, one in enumerate(found):
-                draft.save(**{f"{what}-{place}": getattr(one, what) for what in COLUMNS})
-            draft.save(evidence=evidence)
-            fields = [[one.name, one.kind] for one in found]
-            draft.commit({"pairs": pairs, "fields": fields, **self._log.snapshot()})
+            draft.save(alike=alike, **{f"level-{place}": one for place, one in enumerate(levels)})
+            draft.commit({"pairs": pairs, "levels": len(levels), **self._log.snapshot()})
 
         self._keep(COMPARE, begun, save)
-        return found, evidence
+        return levels, alike
 
     def _keep(self, step: str, begun: float, save: Callable[[Draft], None]) -> None:
         """Save what was found, if it took long; a run that has no room for it goes on without."""
@@ -119,7 +110,11 @@ def checkpoints(request: LinkRequest, log: RunLog) -> Iterator[LinkCheckpoints]:
     run, and nothing is kept.
     """
     if request.out is None:
-        yield LinkCheckpoints(Workspace.temporary(), log, False)
+        space = Workspace.temporary()
+        try:
+            yield LinkCheckpoints(space, log, False)
+        finally:
+            space.finish()
         return
     files = [one for one in map(files_of, request.sources) if one is not None]
     known = len(files) == len(request.sources)

@@ -5,7 +5,7 @@ The similarity of two values, from 0 to 1, is prepared once for each field and t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,10 +14,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from likewise.apps.link.agreement import (
+    ALL_TEXT,
+    EQUAL,
+    PARTS,
+    STEPS,
+    CandidateAgreement,
+    FieldAgreement,
+    Halves,
+    Levels,
+    alikeness,
+    joined_parts,
+)
 from likewise.apps.link.fields import Field, Floats, as_numbers, rarity
 from likewise.apps.link.points import INITIAL, letters_in, pair_points, penalised
 from likewise.apps.link.synonyms import KINDS, Nicknames, Synonyms, synonyms_for
-from likewise.apps.link.terms import HashedTerms, WeightedTerms, all_codes, hashed, joined, term_counts, tokens
+from likewise.apps.link.terms import WeightedTerms, all_codes, hashed, numbered_words, term_counts
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.parallel import all_at_once, in_order
@@ -32,51 +44,23 @@ MANY = 300_000
 """With more candidate pairs than this, only pairs with two identical fields are searched for values in the wrong field,
 and only if both records have a value: the search is the most expensive part of a comparison."""
 
-STEPS = 20
-EQUAL = STEPS
-PARTS = 5
-LEVELS = STEPS + 1 + PARTS
-"""Levels 0 to 19 are similarities in steps of 0.05, 20 identical values, 21 to 25 the part of a value that is found
-elsewhere in the other record: fine enough to be monotone, coarse enough to be counted from a few hundred pairs."""
-
 DOUBTFUL = 0.5
 """Values less similar than this are searched for in the other fields."""
 
 BETTER = 0.3
 """A value counts as found elsewhere if the part found exceeds its similarity in place by this much."""
 
-ALL_TEXT = "all text"
-Levels = NDArray[np.int8]
-Halves = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class FieldAgreement:
-    """One field of all candidate pairs: similarity (NaN: missing), level (-1: missing), rarity of identical values."""
-
-    name: str
-    kind: str
-    similarity: Halves
-    level: Levels
-    rarity: Halves
-
-    def part(self, chosen: Ints | NDArray[np.bool_]) -> FieldAgreement:
-        """Return the same for some of the pairs."""
-        return FieldAgreement(self.name, self.kind, self.similarity[chosen], self.level[chosen], self.rarity[chosen])
-
-
-Compared = tuple[list[FieldAgreement], Floats]
-"""How well every field, and all text, agree, and the most evidence that the fields could give."""
+Compared = tuple[list[Levels], Halves]
+"""The levels of every field, and of all text, of all candidates, and how alike they are."""
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What the comparison of one field needs: the similarity of values, the rarity of each, and what it can prove."""
+    """What the comparison of one field needs: the similarity of values, and the rarity of each."""
 
     field: Field
     similarity: Similarity
-    rarity: Floats
-    evidence: Floats
+    rarity: Halves
 
 
 class FieldComparer:
@@ -93,49 +77,64 @@ class FieldComparer:
         threads: int = 1,
         nicknames: Nicknames = None,
         budget: Budget = UNLIMITED,
-        border: int = 0,
     ) -> None:
         self._codes = all_codes(fields)
-        self._words: HashedTerms = joined([hashed(one.folded, False) for one in fields])
         self._rows = rows
         self._threads = threads
         room = budget.sets // max(1, sum(field.long for field in fields))
-        counts = np.concatenate([field.counts for field in fields])
 
         def number() -> None:
-            self._numbers, self._rare = tokens(self._words, counts, len(self._codes))
+            self._words = numbered_words(fields)
 
         def prepare(field: Field) -> _Prepared:
-            return _Prepared(field, similarity_of(field, nicknames, room), rarity(field), evidence(field, border))
+            return _Prepared(field, similarity_of(field, nicknames, room), rarity(field).astype(np.float32))
 
         tasks: list[Callable[[], _Prepared | None]] = [number, *(partial(prepare, field) for field in fields)]
         done = all_at_once(tasks, threads)
         self._fields = [one for one in done if one is not None]
 
-    def compare(self, left: Ints, right: Ints, tick: Tick = lambda done: None, strict: bool | None = None) -> Compared:
-        """Return the agreement of every field and of all text, and the most evidence that the fields could give.
+    def compare(self, left: Ints, right: Ints, strict: bool | None = None) -> list[FieldAgreement]:
+        """Return the agreement of every field and of all text.
 
         `strict` limits the search for values in the wrong field; without it, it is limited for more than MANY pairs.
         """
+        parts = zip(*self._batches(left, right, strict), strict=True)
+        return [joined_parts(list(some)) for some in parts]
+
+    def candidates(
+        self, left: Ints, right: Ints, tick: Tick = lambda done: None, strict: bool | None = None
+    ) -> Compared:
+        """Return what is kept of all candidates."""
+        levels = [np.empty(len(left), np.int8) for _ in range(len(self._fields) + (self._rows is not None))]
+        alike = np.empty(len(left), np.float32)
+        start = 0
+        for found in self._batches(left, right, strict):
+            span = slice(start, start + len(found[0].level))
+            for level, one in zip(levels, found, strict=True):
+                level[span] = one.level
+            alike[span] = alikeness(found)
+            tick(span.stop - start)
+            start = span.stop
+        return levels, alike
+
+    def kept(self, left: Ints, levels: list[Levels]) -> list[CandidateAgreement]:
+        """Return the agreement of candidates, given their records and their levels."""
+        found = [
+            CandidateAgreement(one.field.name, one.field.kind, level, left, one.field.codes, one.rarity)
+            for one, level in zip(self._fields, levels, strict=False)
+        ]
+        if self._rows is not None:
+            nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
+            found.append(CandidateAgreement(ALL_TEXT, ALL_TEXT, levels[-1], left, *nothing))
+        return found
+
+    def _batches(self, left: Ints, right: Ints, strict: bool | None = None) -> Iterator[list[FieldAgreement]]:
+        """Yield the agreement of some pairs after others; there is one batch if there are no pairs."""
         batches = [(left[at : at + BATCH], right[at : at + BATCH]) for at in range(0, len(left), BATCH)]
         strict = len(left) > MANY if strict is None else strict
-        found: list[FieldAgreement] = []
-        proof = np.zeros(len(left))
-        start = 0
-        for part, some in in_order(
-            lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads
-        ):
-            found = found or [_room_for(one, len(left)) for one in part]
-            span = slice(start, start + len(some))
-            for whole, one in zip(found, part, strict=True):
-                whole.similarity[span], whole.level[span], whole.rarity[span] = one.similarity, one.level, one.rarity
-            proof[span] = some
-            start += len(some)
-            tick(len(some))
-        return found, proof
+        return in_order(lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads)
 
-    def _batch(self, left: Ints, right: Ints, strict: bool) -> Compared:
-        proof = np.zeros(len(left))
+    def _batch(self, left: Ints, right: Ints, strict: bool) -> list[FieldAgreement]:
         codes = (one.field.codes for one in self._fields)
         sides = [(column[left].astype(np.int64), column[right].astype(np.int64)) for column in codes]
         likely = np.ones(len(left), bool)
@@ -154,9 +153,8 @@ class FieldComparer:
             level[missing] = -1
             absent = missing & ((a >= 0) | (b >= 0)) & (not strict)
             doubtful[:, place] = likely & (absent | (~missing & (similarity < DOUBTFUL)))
-            worth = np.where(equal, one.rarity[a], np.nan).astype(np.float32)
+            worth = np.where(equal, one.rarity[a], np.float32(np.nan))
             found.append(FieldAgreement(one.field.name, one.field.kind, similarity.astype(np.float32), level, worth))
-            proof += np.where(missing, 0.0, np.minimum(one.evidence[a], one.evidence[b]))
         if len(self._fields) > 1:
             self._search_elsewhere(found, left, right, doubtful)
         if self._rows is not None:
@@ -165,26 +163,21 @@ class FieldComparer:
             level = np.minimum(similarity * STEPS, STEPS - 1).astype(np.int8)
             nothing = np.full(len(left), np.nan, np.float32)
             found.append(FieldAgreement(ALL_TEXT, ALL_TEXT, similarity.astype(np.float32), level, nothing))
-        return found, proof
+        return found
 
     def _search_elsewhere(
         self, found: list[FieldAgreement], left: Ints, right: Ints, doubtful: NDArray[np.bool_]
     ) -> None:
         """Give the levels of values in the wrong field to doubtful values that are found in one."""
-        stamps = np.zeros(len(self._rare), np.int32)
+        words = self._words
+        stamps = np.zeros(len(words.rarity), np.int32)
         rows = np.flatnonzero(doubtful.any(axis=1))
-        words = (self._codes, self._words.offsets, self._numbers, self._rare)
-        parts = record_words.found_elsewhere(doubtful[rows], *words, left[rows], right[rows], stamps)
+        values = (self._codes, words.offsets, words.numbers, words.rarity)
+        parts = record_words.found_elsewhere(doubtful[rows], *values, left[rows], right[rows], stamps)
         for one, part in zip(found, parts.T, strict=True):
             here, missing = one.similarity[rows], one.level[rows] < 0
             taken = ~np.isnan(part) & (missing | (part > np.nan_to_num(here) + BETTER))
             one.level[rows[taken]] = (STEPS + 1 + np.minimum(part[taken] * PARTS, PARTS - 1)).astype(np.int8)
-
-
-def _room_for(one: FieldAgreement, pairs: int) -> FieldAgreement:
-    """Return an agreement of this many pairs that is not filled in yet."""
-    columns = (np.empty(pairs, column.dtype) for column in (one.similarity, one.level, one.rarity))
-    return FieldAgreement(one.name, one.kind, *columns)
 
 
 HELPED = 50_000
@@ -197,6 +190,9 @@ slot count as equally frequent."""
 
 VALUES_AT_ONCE = 1 << 16
 """Values whose terms are made at a time if they are not kept."""
+
+PAIRS_AT_ONCE = 1 << 14
+"""Pairs of values whose terms are made at a time if they are not kept."""
 
 TERM_BYTES = 40
 """Bytes per term of the values of a field: its hash twice while terms are sorted, its count, its weight, its row."""
@@ -232,10 +228,8 @@ def _by_terms(field: Field, room: int) -> Similarity:
     kept = whole * TERM_BYTES <= room
     if kept:
         spans = [slice(0, len(field.folded))]
-    parts = map(partial(_bagged, field), spans)
-    bags = list(parts) if kept else None
-    n = sum(len(part.terms) for part in bags or parts)
-    slots = np.zeros(min(max(SLOTS[0], 1 << int(8 * n).bit_length()), SLOTS[1]), np.int64)
+    bags = [_bagged(field, spans[0])] if kept else None
+    slots = np.zeros(_slots(len(part.terms) for part in bags or map(partial(_bagged, field), spans)), np.int64)
     for part, span in zip(bags or map(partial(_bagged, field), spans), spans, strict=True):
         rows = np.repeat(np.arange(len(part.offsets) - 1, dtype=np.int32), np.diff(part.offsets))
         record_words.frequencies(part.terms, rows, field.counts[span], slots)
@@ -249,6 +243,9 @@ def _by_terms(field: Field, room: int) -> Similarity:
     def alike(a: Ints, b: Ints) -> Floats:
         if known is not None:
             part, weights = known
+        elif len(a) > PAIRS_AT_ONCE:
+            cuts = range(0, len(a), PAIRS_AT_ONCE)
+            return np.concatenate([alike(a[at : at + PAIRS_AT_ONCE], b[at : at + PAIRS_AT_ONCE]) for at in cuts])
         else:
             used, places = np.unique(np.concatenate([a, b]), return_inverse=True)
             part = _bagged(field, used)
@@ -257,6 +254,21 @@ def _by_terms(field: Field, room: int) -> Similarity:
         return found
 
     return alike
+
+
+def _slots(sizes: Iterable[int]) -> int:
+    """Return the number of slots for so many terms of values; no more of them are counted than it takes.
+
+    >>> _slots([10_000]), _slots([100_000, 100_000]), _slots([1 << 20, 1 << 20])
+    (131072, 2097152, 16777216)
+    """
+    found, terms = SLOTS[0], 0
+    for size in sizes:
+        terms += size
+        found = min(max(SLOTS[0], 1 << (8 * terms).bit_length()), SLOTS[1])
+        if found == SLOTS[1]:
+            break
+    return found
 
 
 @dataclass(frozen=True)
@@ -360,43 +372,3 @@ def _help(field: Field, nicknames: Nicknames, text: Letters, offsets: Ints) -> C
         return points
 
     return helped
-
-
-UNSEEN = 0.5
-"""Values that occur twice, beside those that do: a table in which none does is not proof that none can."""
-
-LEAST = 1e-12
-"""The least frequency of a value."""
-
-PLACES = ("address",)
-"""Kinds of fields that say where something is, not which: that two records agree in nothing else proves little."""
-
-
-def evidence(field: Field, border: int) -> Floats:
-    """Return for each value the most that agreement in it can prove, the negative logarithm of its frequency.
-
-    A value that occurs once in a table of n records is rarer than 1 / n if nearly all values occur once (Good and
-    Turing, Robbins 1956). Each table is counted by itself, as a partner in the other may be a match.
-    `border` is the number of the first record of the second table; in one table (0), other records with the value may
-    be matches, and all of them count.
-    """
-    if not border or field.kind in PLACES:
-        return rarity(field)
-    tables = [field.codes[:border], field.codes[border:]]
-    counts = [np.bincount(codes[codes >= 0], minlength=len(field.texts)) for codes in tables]
-    there = np.sum([some > 0 for some in counts], axis=0)
-    whole = np.sum([np.where(some > 0, expected(some), 0.0) for some in counts], axis=0)
-    found: Floats = -np.log(np.maximum(whole / np.maximum(1, there), LEAST))
-    return found
-
-
-def expected(counts: np.ndarray) -> Floats:
-    """Return the frequency of each value in another sample, given how often it occurs in this one.
-
-    >>> expected(np.array([1, 1, 1, 1, 1, 1, 2, 2])).round(3).tolist()  # six values once, two twice, of ten
-    [0.083, 0.083, 0.083, 0.083, 0.083, 0.083, 0.2, 0.2]
-    """
-    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
-    again = min(1.0, 2 * (twice + UNSEEN) / max(1, once))
-    found: Floats = np.where(counts == 1, again, counts) / max(1, int(counts.sum()))
-    return found

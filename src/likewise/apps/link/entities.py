@@ -340,6 +340,8 @@ class FurtherCopies:
 
     def pairs(self, candidates: RecordPairs, scored: ScoredRecords) -> tuple[Ints, Ints, Floats]:
         """Return the candidates as pairs of all records, with their scores in points."""
+        if not len(self.rest):
+            return candidates.left, candidates.right, scored.value * scored.unit
         return self.kept[candidates.left], self.kept[candidates.right], scored.value * scored.unit
 
     def mapped(self, labels: LabelledPairs) -> LabelledPairs:

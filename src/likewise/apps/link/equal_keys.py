@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import combinations, product
 from typing import Any
 
@@ -15,11 +17,15 @@ from likewise.apps.link.fields import Field
 from likewise.apps.link.points import letters_in
 from likewise.apps.link.terms import batch_terms
 from likewise.base.arrays import Ints
+from likewise.base.memory import Budget
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
+from likewise.io.disk import disk_errors, remove
+from likewise.io.workspace import Workspace
 from likewise.kernels import linking as kernels
 from likewise.kernels.record_words import spelling_keys
 from likewise.kernels.sorting import radix_sort32
+from likewise.search.band_keys import HeldKeys, StoredKeys, WrittenKeys
 
 LIMIT = 12
 """Records of a block that are paired with each other, 66 pairs of 12; larger blocks come from frequent values, whose
@@ -38,6 +44,7 @@ PAIR_BYTES = 24
 ROWS_AT_ONCE = 1 << 14
 """Records whose terms are hashed at a time by one thread, about 100 terms of 8 bytes each."""
 
+KEYS_FILE = "band-keys.u32"
 MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = NDArray[np.uint32]
 Column = Callable[[], Keys]
@@ -116,6 +123,24 @@ class Blocks:
         return found
 
 
+@contextmanager
+def room_for_keys(records: int, budget: Budget, space: Workspace | None) -> Iterator[WrittenKeys]:
+    """Yield where the keys of bands can be written: in memory, or in a file of the workspace if they are too large."""
+    bands = ROUNDS * BANDS
+    if space is None or 4 * bands * records <= budget.keys:
+        yield HeldKeys(np.zeros((records, bands), np.uint32))
+        return
+    space.check_room(4 * bands * records, "the keys of bands")
+    with disk_errors(space.large):
+        space.large.mkdir(parents=True, exist_ok=True)
+        stored = StoredKeys.create(space.large / KEYS_FILE, records, bands)
+        try:
+            yield stored
+        finally:
+            stored.close()
+            remove(space.large / KEYS_FILE)
+
+
 def identical_fields(
     fields: list[Field], border: int, threads: int, notes: list[str], since: int = 0
 ) -> tuple[Blocks, list[Field]]:
@@ -149,12 +174,14 @@ def key_of_both(one: NDArray[Any], other: NDArray[Any]) -> Column:
 
 
 def banded(
-    fields: list[Field], border: int, seed: int, threads: int, tick: Tick, since: int = 0
+    fields: list[Field], border: int, seed: int, threads: int, tick: Tick, keys: WrittenKeys, since: int = 0
 ) -> tuple[Blocks, NDArray[np.uint8]]:
-    """Return the blocks of MinHash bands over the words and trigrams of all fields, and a byte of every minimum."""
+    """Return the blocks of MinHash bands over the words and trigrams of all fields, and a byte of every minimum.
+
+    keys: where those of the bands are written.
+    """
     records = len(fields[0].codes)
     marks = np.zeros((records, ROUNDS * BANDS * ROWS), np.uint8)
-    keys = np.zeros((ROUNDS * BANDS, records), np.uint32)
     salts = [np.uint64((seed * ROUNDS + number + 1) * 0x9E3779B97F4A7C15 % 2**64) for number in range(ROUNDS)]
 
     def hash_rows(start: int) -> int:
@@ -164,18 +191,15 @@ def banded(
         for number, salt in enumerate(salts):
             place = number * BANDS * ROWS
             kernels.band_keys(codes, values.offsets, values.terms, BANDS, ROWS, salt, some, marks[rows], place)
-            keys[number * BANDS : (number + 1) * BANDS, rows] = some.T
+            for band in range(BANDS):
+                keys.put_column(rows, number * BANDS + band, some[:, band])
         return len(codes)
 
     for done in in_order(hash_rows, range(0, records, ROWS_AT_ONCE), threads):
         tick(done)
     blocks = Blocks(records, border, threads, since)
-    blocks.add([_row(keys, band) for band in range(ROUNDS * BANDS)])
+    blocks.add([partial(keys.column, band) for band in range(ROUNDS * BANDS)])
     return blocks, marks
-
-
-def _row(keys: NDArray[Any], band: int) -> Column:
-    return lambda: keys[band]
 
 
 RARER = 10

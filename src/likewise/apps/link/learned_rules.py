@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.apps.link.comparison import ALL_TEXT
+from likewise.apps.link.agreement import ALL_TEXT
 from likewise.apps.link.fields import Field, MissingValues, make_field, without_values
 from likewise.apps.link.model import MatchModel
 from likewise.apps.link.pair_reason import LinkageTrace

@@ -41,6 +41,9 @@ from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
 from likewise.jobs.settings import Resources
 
+TABLES = 16
+"""Part of the memory in which tables stay as they were read; larger ones are read again for what is asked later."""
+
 
 def link(
     a: Any,
@@ -106,6 +109,7 @@ def link(
     nicknames: files of synonyms, used beside the built-in English ones; or `Synonyms`, for all kinds of fields or by
     kind, used instead of them.
     threads, memory, seed: neither the number of threads nor the memory to use, such as "2GiB", changes the result.
+    About 600 bytes per record stay in memory in any case; what else does not fit is in files, or made again.
     progress: called with (stage, done, total).
     scored: with `out`, also write all pairs that were compared, with their scores: `relink` then decides again with
     another threshold, without a second run.
@@ -145,7 +149,7 @@ def link(
     )
     log = RunLog.of(progress)
     with checkpoints(request, log) as kept:
-        linked = _whole(request, kept, log) if request.against is None else add_records(request, log)
+        linked = _whole(request, kept, log) if request.against is None else add_records(request, kept.space, log)
         if request.out is not None:
             linked.write(request.out, kept.space)
     return linked
@@ -216,6 +220,9 @@ def _read(request: LinkRequest, log: RunLog) -> _Tables:
     copies = FurtherCopies.of(records, [one.codes for one in windows])
     compared = copies.without(records)
     near = [one.among(copies.kept, compared.border) for one in windows]
+    if request.validate is None and request.ask is None:
+        sources = [request.a] if request.b is None else [request.a, request.b]
+        records.let_go(sources, request.resources.budget.total // TABLES)
     labels = None if labels is None else labelled_within(copies.mapped(labels), near)
     log.notes += [*records.notes, *(note for one in windows for note in one.note())]
     log.counts |= records.counts
@@ -232,7 +239,7 @@ def _block(
     compared, resources = tables.compared, request.resources
     with log.stage("block", 2 * compared.count) as tick:
         find = partial(block, compared.fields, compared.border, request.seed, resources.threads)
-        candidates, terms = kept.blocked(partial(find, budget=resources.budget, tick=tick))
+        candidates, terms = kept.blocked(partial(find, budget=resources.budget, tick=tick, space=kept.space))
         candidates = within(candidates, tables.near)
         if tables.labels is not None:
             candidates = candidates.with_pairs(tables.labels.pairs, compared.count)

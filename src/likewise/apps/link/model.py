@@ -8,15 +8,17 @@ model may have learned something else than which pairs match: `doubts` says by w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, STEPS, FieldAgreement
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, Agreement, FieldAgreement, Halves, Some
 from likewise.apps.link.fields import Floats
 from likewise.base.arrays import Ints
+from likewise.base.parallel import in_order
 from likewise.kernels import linking as kernels
 
 ROUNDS = 30
@@ -27,6 +29,9 @@ STABLE = 1e-4
 
 SAMPLE = 400_000
 """Pairs from which the weights are learned: bounds the time, and is enough for 26 levels per field."""
+
+AT_ONCE = 1 << 17
+"""Pairs that are scored at a time, of which each field and each kind of related pairs has numbers meanwhile."""
 
 LIKELY, UNLIKELY = 0.9, 0.01
 """Initial probabilities of a match: of mutual nearest neighbours, and of other pairs."""
@@ -127,6 +132,20 @@ class MatchModel:
         return total - others, {names: np.exp(one - whole) for names, one in zip(self.related, odds, strict=True)}
 
 
+def scores_of(model: MatchModel, compared: Sequence[Agreement], threads: int = 1) -> Floats:
+    """Return the log-odds that pairs match, however many they are: some are scored at a time."""
+    whole = len(compared[0].level)
+    found = np.empty(whole)
+
+    def score(start: int) -> None:
+        some = slice(start, start + AT_ONCE)
+        found[some] = model.scores([one.part(some) for one in compared])
+
+    for _ in in_order(score, range(0, whole, AT_ONCE), threads):
+        pass
+    return found
+
+
 def rising(values: Floats, weights: NDArray[Any]) -> Floats:
     """Return the non-decreasing sequence nearest to the values: isotonic regression by pooling adjacent violators.
 
@@ -146,8 +165,10 @@ def rising(values: Floats, weights: NDArray[Any]) -> Floats:
 
 def chance(scores: Floats) -> Floats:
     """Return the probabilities of log-odds."""
-    found: Floats = 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
-    return found
+    found: Floats = np.clip(scores, -50, 50)
+    np.exp(np.negative(found, out=found), out=found)
+    found += 1
+    return np.divide(1, found, out=found)
 
 
 def shift_to(scores: Floats, matches: float) -> float:
@@ -159,15 +180,8 @@ def shift_to(scores: Floats, matches: float) -> float:
     return (low + high) / 2
 
 
-def nearest_first(compared: list[FieldAgreement], left: Ints, right: Ints, records: int) -> Floats:
-    """Return the initial probabilities of EM: pairs of mutual nearest neighbours are likely matches."""
-    texts = [one for one in compared if one.name == ALL_TEXT]
-    if texts:
-        alike = texts[0].similarity
-    else:
-        alike = np.zeros(len(left), np.float32)
-        for one in compared:
-            alike += np.nan_to_num(one.similarity)
+def nearest_first(alike: Halves, left: Ints, right: Ints, records: int) -> Floats:
+    """Return the initial probabilities of EM: pairs that are mutual nearest neighbours, by how `alike` they are."""
     best = kernels.best_partners(left, right, alike, records)
     return np.where((alike >= best[left]) & (alike >= best[right]), LIKELY, UNLIKELY)
 
@@ -206,8 +220,13 @@ def shared_out(chances: Floats, left: Ints, right: Ints) -> Floats:
     return chances
 
 
+def sample(size: int, seed: int) -> Some:
+    """Return which of so many pairs are learned from: a random `SAMPLE`, or all."""
+    return np.sort(np.random.default_rng(seed).choice(size, SAMPLE, replace=False)) if size > SAMPLE else slice(None)
+
+
 def learn(
-    compared: list[FieldAgreement],
+    pairs: Sequence[Agreement],
     start: Floats,
     never: NDArray[np.bool_],
     seed: int = 1,
@@ -218,11 +237,10 @@ def learn(
     `sides` are the records of the pairs if each record has at most one match. Of more than `SAMPLE` pairs, a random
     sample is used.
     """
-    if len(start) > SAMPLE:
-        chosen = np.sort(np.random.default_rng(seed).choice(len(start), SAMPLE, replace=False))
-        compared = [one.part(chosen) for one in compared]
-        start, never = start[chosen], never[chosen]
-        sides = None if sides is None else (sides[0][chosen], sides[1][chosen])
+    chosen = sample(len(start), seed)
+    compared = [one.part(chosen) for one in pairs]
+    start, never = start[chosen], never[chosen]
+    sides = None if sides is None else (sides[0][chosen], sides[1][chosen])
     matches = np.where(never, 0.0, start)
     model = counted(compared, matches)
     rounds, moved = 0, 1.0
@@ -238,7 +256,7 @@ def learn(
 
 
 def train(
-    compared: list[FieldAgreement],
+    compared: Sequence[Agreement],
     start: MatchModel,
     chosen: Ints,
     labels: NDArray[np.bool_],
@@ -271,7 +289,7 @@ def train(
     return replace(start, prior=float(beta[-1]), shares=shares)
 
 
-def weights_of(model: MatchModel, compared: list[FieldAgreement]) -> dict[str, tuple[float, float]]:
+def weights_of(model: MatchModel, compared: Sequence[Agreement]) -> dict[str, tuple[float, float]]:
     """Return the weights of disagreement and of agreement of each field, in points: 10 · log10 of the odds."""
     found = {}
     for one in compared:

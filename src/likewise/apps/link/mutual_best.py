@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.apps.link.agreement import ALL_TEXT
 from likewise.apps.link.blocking import block
-from likewise.apps.link.comparison import ALL_TEXT, PLACES
+from likewise.apps.link.evidence import PLACES
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.model import rising, shift_to
 from likewise.apps.link.records import RecordTable

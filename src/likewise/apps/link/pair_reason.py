@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.apps.link.comparison import ALL_TEXT, EQUAL, PARTS, STEPS, FieldAgreement
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, PARTS, STEPS, FieldAgreement
 from likewise.apps.link.decision import Decision, KnownPairs, MatchRules
 from likewise.apps.link.entities import CLIP, FurtherCopies
 from likewise.apps.link.equal_keys import LIMIT
@@ -244,7 +244,7 @@ class LinkageTrace:
 
     def _fields(self, one: int, other: int, left: int, right: int, scored: ScoredRecords) -> list[FieldReason]:
         points = scored.points(np.array([0]))
-        agreement = {some.name: some for some in scored.compared}
+        agreement = {some.name: some.part(slice(0, 1)) for some in scored.compared}
         found = []
         for field in self.rules.records.fields:
             if field.name in points:

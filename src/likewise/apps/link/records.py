@@ -35,7 +35,8 @@ SAME, NONE = "all values are the same", "all values are missing"
 class RecordTable:
     """The records of both tables, those of the second from `border` on (0: one table); `id` is None for row numbers.
 
-    `placeholders` are the values of fields that were found to mean none.
+    Tables of files can be let go: they are read again from their `sources` when a row is asked for. `placeholders` are
+    the values of fields that were found to mean none.
     """
 
     tables: list[pa.Table]
@@ -48,6 +49,7 @@ class RecordTable:
     notes: list[str]
     inputs: list[dict[str, Any]] = field(default_factory=list)
     columns: list[ComparedColumns] = field(default_factory=list)
+    sources: list[Any] = field(default_factory=list)
     placeholders: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -93,8 +95,25 @@ class RecordTable:
         taken = self.columns_of(column)[second].take(pa.array(rows - self.border * second))
         return list(taken.to_pylist())
 
+    def let_go(self, sources: Sequence[Any], room: int) -> None:
+        """Free the memory of tables that are larger than `room`, if all of them are in files."""
+        if sum(table.nbytes for table in self.tables) > room and all(files_of(one) is not None for one in sources):
+            self.tables.clear()
+            self.sources.extend(sources)
+            pa.default_memory_pool().release_unused()
+
+    def read_again(self) -> None:
+        """Read the tables again if they were let go."""
+        if self.sources:
+            self.tables.extend(read_table(source, "a")[0] for source in self.sources)
+            if sum(table.num_rows for table in self.tables) != sum(map(len, self.ids)):
+                self.tables.clear()
+                raise InputError(f"{', '.join(self.wheres)}: the files have changed since they were linked; link again")
+            self.sources.clear()
+
     def columns_of(self, column: str) -> list[pa.ChunkedArray]:
         """Return a column of each table, in the second under the name that it has there; raise if there is none."""
+        self.read_again()
         found = next((one for one in self.columns if one.name == column), ComparedColumns(column, (column,), (column,)))
         for table, where, names in zip(self.tables, self.wheres, (found.a, found.b), strict=False):
             for name in names:
@@ -104,6 +123,7 @@ class RecordTable:
 
     def row(self, record: int) -> dict[str, Any]:
         """Return a record as it was read."""
+        self.read_again()
         if self.border and record >= self.border:
             return dict(self.tables[1].slice(record - self.border, 1).to_pylist()[0])
         return dict(self.tables[0].slice(record, 1).to_pylist()[0])

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from likewise.apps.link.comparison import ALL_TEXT, EQUAL, LEVELS, PARTS, STEPS
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, PARTS, STEPS
 from likewise.apps.link.entities import MatchedPairs, keepers
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.learned_rules import MODEL, LearnedRules
@@ -94,6 +94,7 @@ class Links(PlottedPairs, Result):
     @property
     def tables(self) -> list[pa.Table]:
         """The tables of records, as they were read."""
+        self._records.read_again()
         return self._records.tables
 
     @property
@@ -271,8 +272,8 @@ def count_scores(log: RunLog, scores: Floats, matched: Floats) -> None:
     known = scores[np.isfinite(scores)]
     if not len(known):
         return
-    both = np.concatenate([known, matched])
-    low, high = float(both.min()), float(both.max())
+    low = float(min(known.min(), matched.min(initial=np.inf)))
+    high = float(max(known.max(), matched.max(initial=-np.inf)))
     edges = np.linspace(low, high if high > low else low + 1.0, BARS + 1)
     log.details["scores"] = {
         "edges": [round(float(edge), 4) for edge in edges],

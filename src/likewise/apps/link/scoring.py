@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -12,8 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.apps.link import synonyms
+from likewise.apps.link.agreement import ALL_TEXT, Agreement, FieldAgreement
 from likewise.apps.link.chance_model import Households, households, learn_anchored, mostly_short, random_pairs
-from likewise.apps.link.comparison import ALL_TEXT, MANY, Compared, FieldAgreement, FieldComparer
+from likewise.apps.link.comparison import MANY, Compared, FieldComparer
+from likewise.apps.link.evidence import most_evidence
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.model import (
     ROUNDS,
@@ -24,6 +26,7 @@ from likewise.apps.link.model import (
     misleading,
     nearest_first,
     odd,
+    scores_of,
     weights_of,
 )
 from likewise.apps.link.mutual_best import (
@@ -102,7 +105,7 @@ class ScoredRecords:
     usable: NDArray[np.bool_]
     unit: float
     model: MatchModel | None = None
-    compared: list[FieldAgreement] = field(default_factory=list)
+    compared: Sequence[Agreement] = ()
     kept: dict[str, Floats] = field(default_factory=dict)
     added: dict[str, Floats] = field(default_factory=dict)
     matches: ExpectedMatches | None = None
@@ -117,7 +120,7 @@ class ScoredRecords:
     @property
     def slim(self) -> ScoredRecords:
         """The scores without the agreement of all candidates, which is large."""
-        return replace(self, compared=[], kept={}, added={})
+        return replace(self, compared=(), kept={}, added={})
 
     def points(self, chosen: Ints) -> dict[str, Floats]:
         """Return the points of each field for some of the pairs."""
@@ -312,20 +315,21 @@ class ModelScorer:
     @cached_property
     def _comparer(self) -> FieldComparer:
         task, records = self._task, self._records
-        return FieldComparer(records.fields, task.terms, task.threads, task.nicknames, task.budget, records.border)
+        return FieldComparer(records.fields, task.terms, task.threads, task.nicknames, task.budget)
 
     def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Learn from the candidates, and score them."""
         border, n, learned = self._records.border, self._records.count, self._task.learned
         self._strict = len(left) > MANY if learned is None else learned.strict
         with log.stage("compare_fields", len(left)) as tick:
-            compare = partial(self._comparer.compare, left, right, tick, self._strict)
-            compared, evidence = self._task.remember(left, right, compare)
+            compare = partial(self._comparer.candidates, left, right, tick, self._strict)
+            levels, alike = self._task.remember(left, right, compare)
+            compared = self._comparer.kept(left, levels)
         if learned is not None:
-            least = learned.least_evidence
-            return self._scored(learned.model, compared, None if least is None else evidence, least)
+            return self._usable(self._scored(learned.model, compared), left, right, learned.least_evidence)
         with log.stage("learn"):
-            start = nearest_first(compared, left, right, n)
+            start = nearest_first(alike, left, right, n)
+            del alike
             people = households(compared, start)
             short = not border and mostly_short(self._records.fields)
             random: list[FieldAgreement] = []
@@ -333,11 +337,12 @@ class ModelScorer:
             for way in list(TAKEN)[1 if short else 0 :]:
                 if way == "candidates":
                     model = self._from_candidates(compared, start, people, left, right)
-                    scored = self._scored(model, compared, evidence)
+                    scored = self._scored(model, compared)
+                    scored = self._usable(scored, left, right, self._least_evidence(scored.value))
                 else:
                     random = random or self._random()
                     model = self._from_random(compared, random, people, ROUNDS if way == "random pairs" else 0)
-                    scored = self._scored(model, compared, None)
+                    scored = self._scored(model, compared)
                 log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
                 if border:
                     return self._emphasised(scored, left, right, log)
@@ -349,7 +354,7 @@ class ModelScorer:
         return scored
 
     def _from_candidates(
-        self, compared: list[FieldAgreement], start: Floats, people: Households, left: Ints, right: Ints
+        self, compared: Sequence[Agreement], start: Floats, people: Households, left: Ints, right: Ints
     ) -> MatchModel:
         """Return the model with chance agreement learned from the candidates; a few misleading fields are left out."""
         sides = (left, right) if self._task.single else None
@@ -366,7 +371,7 @@ class ModelScorer:
         if task.terms is None or not task.single or scored.model is None or not scored.usable.any():
             return scored
         inside = neighbours(records, task.seed, task.threads)
-        compared = self._comparer.compare(inside.left, inside.right)[0]
+        compared = self._comparer.compare(inside.left, inside.right)
         scores = scored.model.scores([one for one in compared if one.name in scored.model.weights])
         partners = Partners(records, left[scored.usable], right[scored.usable], inside)
         self.emphasis, matches = emphasised(partners, scored.value[scored.usable], scores)
@@ -382,17 +387,18 @@ class ModelScorer:
     def _random(self) -> list[FieldAgreement]:
         """Return random pairs; values in the wrong field are searched for in all of them, as chance puts them there."""
         left, right = random_pairs(self._records.count, self._records.border, self._task.seed)
-        return self._comparer.compare(left, right, strict=False)[0]
+        return self._comparer.compare(left, right, strict=False)
 
     def _from_random(
-        self, compared: list[FieldAgreement], random: list[FieldAgreement], people: Households, rounds: int
+        self, compared: Sequence[Agreement], random: list[FieldAgreement], people: Households, rounds: int
     ) -> MatchModel:
         """Return the model with chance agreement counted in random pairs; a few misleading fields are left out."""
         n, task = self._records.count, self._task
         fields = self._records.fields
         while True:
             names = {one.name for one in fields}
-            some, by_luck = ([one for one in all_of if one.name in names] for all_of in (compared, random))
+            some = [one for one in compared if one.name in names]
+            by_luck = [one for one in random if one.name in names]
             kinds = [kind for kind in people.kinds() if names.issuperset(kind)]
             model = learn_anchored(
                 some, by_luck, fields, n * (n - 1) / 2, people.apart, kinds, rounds, task.seed, task.threads
@@ -402,27 +408,24 @@ class ModelScorer:
             if not wrong or len(fields) < MOST_KEPT * len(self._records.fields):
                 return model
 
-    def _scored(
-        self,
-        model: MatchModel,
-        compared: list[FieldAgreement],
-        evidence: Floats | None,
-        least: float | None = None,
-    ) -> ScoredRecords:
-        """Return the scores of a model; without evidence, it is in the prior how much of it is needed."""
+    def _scored(self, model: MatchModel, compared: Sequence[Agreement]) -> ScoredRecords:
+        """Return the scores of a model; all pairs are usable."""
         compared = [one for one in compared if one.name in model.weights]
-        value = model.scores(compared)
-        usable = np.ones(len(value), bool)
-        if evidence is not None and len(self._records.fields) > 1:
-            least = self._least_evidence(value) if least is None else least
-            usable = evidence >= least
-        return ScoredRecords(value, usable, POINTS, model, compared, least_evidence=least, strict=self._strict)
+        value = scores_of(model, compared, self._task.threads)
+        return ScoredRecords(value, np.ones(len(value), bool), POINTS, model, compared, strict=self._strict)
+
+    def _usable(self, scored: ScoredRecords, left: Ints, right: Ints, least: float | None) -> ScoredRecords:
+        """Return the scores with those pairs usable that have the least evidence; None asks for none."""
+        if least is None:
+            return scored
+        usable = most_evidence(self._records.fields, self._records.border, left, right) >= least
+        return replace(scored, usable=usable, least_evidence=least)
 
     def others(self, left: Ints, right: Ints, before: ScoredRecords, as_candidates: bool = False) -> ScoredRecords:
         """Score further pairs with the model, or again some candidates, compared in the same way as all of them."""
         model, strict = before.model, self._strict if as_candidates else None
         assert model is not None
-        compared = [one for one in self._comparer.compare(left, right, strict=strict)[0] if one.name in model.weights]
+        compared = [one for one in self._comparer.compare(left, right, strict=strict) if one.name in model.weights]
         value = model.scores(compared)
         added: dict[str, Floats] = {}
         if self.emphasis is not None:
@@ -430,8 +433,13 @@ class ModelScorer:
             value += added[self.emphasis.name]
         return ScoredRecords(value, np.ones(len(left), bool), POINTS, model, compared, added=added)
 
-    def _least_evidence(self, value: Floats) -> float:
-        """Return the evidence that pairs need: full agreement would be rarer than a match is among all pairs."""
+    def _least_evidence(self, value: Floats) -> float | None:
+        """Return the evidence that pairs need: full agreement would be rarer than a match is among all pairs.
+
+        If chance agreement is counted in random pairs, it is in the prior how much is needed. One field needs none.
+        """
+        if len(self._records.fields) == 1:
+            return None
         n, border = self._records.count, self._records.border
         pairs = border * (n - border) if border else n * (n - 1) / 2
         matches = float(chance(value).sum())

@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 AnyCodes = NDArray[np.int32] | NDArray[np.int64]
 
+VALUES_AT_ONCE = 1 << 18
+"""Values whose words are hashed at a time."""
+
 
 @dataclass(frozen=True)
 class HashedTerms:
@@ -38,6 +41,11 @@ class WeightedTerms:
     size: int
 
 
+def in_parts(folded: pa.Array) -> list[pa.Array]:
+    """Return values in parts that are small enough for the terms of each to be in memory."""
+    return [folded.slice(start, VALUES_AT_ONCE) for start in range(0, len(folded), VALUES_AT_ONCE)]
+
+
 def hashed(folded: pa.Array, grams: bool) -> HashedTerms:
     """Return the words of folded values and, with `grams`, the character trigrams of the words."""
     if len(folded) == 0:
@@ -50,13 +58,13 @@ def hashed(folded: pa.Array, grams: bool) -> HashedTerms:
     return HashedTerms(ends, out)
 
 
-def term_counts(folded: pa.Array) -> Ints:
-    """Return the number of words and character trigrams of each folded value, without making them."""
+def term_counts(folded: pa.Array, grams: bool = True) -> Ints:
+    """Return the number of words of each folded value and, with `grams`, character trigrams, without making them."""
     if len(folded) == 0:
         return np.zeros(0, np.int64)
     chunk = TextChunk.from_arrow(folded)
     ends = np.empty(len(chunk.offsets), np.int64)
-    kernels.terms(chunk.data, chunk.offsets, True, np.zeros(0, np.uint64), ends, False)
+    kernels.terms(chunk.data, chunk.offsets, grams, np.zeros(0, np.uint64), ends, False)
     return np.diff(ends)
 
 
@@ -128,9 +136,32 @@ def weighted(rows: HashedTerms) -> WeightedTerms:
     return WeightedTerms(offsets, numbers[order], weights[order], len(different))
 
 
-def tokens(values: HashedTerms, counts: Ints, records: int) -> tuple[Numbers, Floats]:
-    """Return the words of values as numbers, and for each word the logarithm of its inverse record frequency."""
-    places = np.empty(len(values.terms), np.int32)
-    frequency = np.zeros(kernels.number_terms(values.terms, places), np.int64)
-    kernels.add_counts(values.offsets, places, counts, frequency)
-    return places, np.log1p(records / np.maximum(1, frequency))
+@dataclass(frozen=True)
+class NumberedWords:
+    """The words of values as numbers: those of value i are numbers[offsets[i]:offsets[i + 1]].
+
+    rarity: of each word, the logarithm of its inverse frequency among records.
+    """
+
+    offsets: Ints
+    numbers: Numbers
+    rarity: Floats
+
+
+def numbered_words(fields: list[Field]) -> NumberedWords:
+    """Return the words of the values of all fields, one field after another."""
+    parts = [part for field in fields for part in in_parts(field.folded)]
+    sizes = np.concatenate([np.zeros(1, np.int64), *(term_counts(part, grams=False) for part in parts)])
+    offsets = np.cumsum(sizes)
+    del sizes
+    numbers = np.empty(int(offsets[-1]), np.int32)
+    table, known, count, start = np.zeros(1 << 16, np.uint64), np.full(1 << 16, -1, np.int32), 0, 0
+    for part in parts:
+        words = hashed(part, False).terms
+        table, known, count = kernels.number_terms(words, numbers[start : start + len(words)], table, known, count)
+        start += len(words)
+    del table, known
+    frequency = np.zeros(count, np.int64)
+    kernels.add_counts(offsets, numbers, np.concatenate([field.counts for field in fields]), frequency)
+    records = len(fields[0].codes)
+    return NumberedWords(offsets, numbers, np.log1p(records / np.maximum(1, frequency)))

@@ -19,7 +19,7 @@ from likewise.apps.link.decision import Decision, KnownPairs, MatchRules
 from likewise.apps.link.entities import FurtherCopies
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, LinkQuality, MatchCurve, Question
-from likewise.apps.link.model import train
+from likewise.apps.link.model import scores_of, train
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import ScoredRecords
 from likewise.base.arrays import Ints
@@ -192,7 +192,7 @@ class Teacher:
             return scored
         added = np.sum([np.zeros(len(scored.value)), *scored.added.values()], axis=0)
         model = train(scored.compared, scored.model, known.places, known.match, PULL, added[known.places])
-        return replace(scored, value=model.scores(scored.compared) + added, model=model)
+        return replace(scored, value=scores_of(model, scored.compared) + added, model=model)
 
     def _single(self, known: KnownPairs) -> tuple[bool, bool]:
         """Return on which sides a record has at most one match: not where labels show several."""

@@ -16,11 +16,12 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from likewise.apps.link.blocking import is_rich
 from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.fields import Field, Floats, among, rarity
-from likewise.apps.link.terms import hashed
+from likewise.apps.link.terms import hashed, in_parts
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 from likewise.kernels import linking as kernels
@@ -263,28 +264,38 @@ def is_numbered(field: Field, border: int) -> bool:
 
 def _links(fields: Sequence[Field], border: int) -> Pairs:
     """Return a pair of records for each rare value, rare word of a text, or rare combination of two values."""
-    records = len(fields[0].codes)
-    owners = np.arange(records)
+    part = np.uint64(max(1, len(fields[0].codes) // KEYS))
     if len(fields) == 1 and fields[0].long:
-        words = hashed(fields[0].folded, False)
-        counts = np.append(np.diff(words.offsets), 0)[fields[0].codes]
-        starts = np.append(words.offsets[:-1], 0)[fields[0].codes]
-        owners = np.repeat(owners, counts)
+        sizes, words = _some_words(fields[0], part)
+        counts = np.append(sizes, 0)[fields[0].codes]
+        starts = np.append(np.cumsum(sizes) - sizes, 0)[fields[0].codes]
+        owners = np.repeat(np.arange(len(counts)), counts)
         within = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-        keys = words.terms[np.repeat(starts, counts) + within]
-    else:
-        known = np.logical_and.reduce([one.codes >= 0 for one in fields])
-        owners = owners[known]
-        keys = np.zeros(len(owners), np.uint64)
-        for one in fields:
-            keys = (keys ^ one.codes[known].astype(np.uint64)) * MIX
-            keys ^= keys >> np.uint64(29)
-    part = max(1, records // KEYS)
-    if part > 1:
-        some = (keys * MIX) >> np.uint64(40)
-        chosen = some % np.uint64(part) == 0
-        keys, owners = keys[chosen], owners[chosen]
-    return _first_and_last(keys, owners, border)
+        return _first_and_last(words[np.repeat(starts, counts) + within], owners, border)
+    owners = np.flatnonzero(np.logical_and.reduce([one.codes >= 0 for one in fields]))
+    keys = np.zeros(len(owners), np.uint64)
+    for one in fields:
+        keys = (keys ^ one.codes[owners].astype(np.uint64)) * MIX
+        keys ^= keys >> np.uint64(29)
+    chosen = _one_in(keys, part)
+    return _first_and_last(keys[chosen], owners[chosen], border)
+
+
+def _one_in(keys: Keys, part: np.uint64) -> NDArray[np.bool_]:
+    """Return which keys are among one of so many; equal keys are together."""
+    found: NDArray[np.bool_] = ((keys * MIX) >> np.uint64(40)) % part == 0
+    return found
+
+
+def _some_words(field: Field, part: np.uint64) -> tuple[Ints, Keys]:
+    """Return the words of all values that are among one of so many, and how many of them each value has."""
+    sizes, words = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
+    for some in in_parts(field.folded):
+        every = hashed(some, False)
+        chosen = _one_in(every.terms, part)
+        sizes.append(np.diff(np.append(0, np.cumsum(chosen))[every.offsets]))
+        words.append(every.terms[chosen])
+    return np.concatenate(sizes), np.concatenate(words)
 
 
 def _first_and_last(keys: Keys, owners: Ints, border: int) -> Pairs:
@@ -331,8 +342,13 @@ def _worth(field: Field, used: Ints) -> Callable[[Ints, Ints], Floats]:
     size = record_words.bag(words.offsets, words.terms, terms, counts, offsets)
     terms = terms[:size]
     different, place = np.unique(terms, return_inverse=True)
-    every = hashed(field.folded, False)
-    frequency = record_words.records_having(different, every.offsets, every.terms, field.counts)
+    frequency, start = np.zeros(len(different), np.int64), 0
+    for part in in_parts(field.folded):
+        every = hashed(part, False)
+        frequency += record_words.records_having(
+            different, every.offsets, every.terms, field.counts[start : start + len(part)]
+        )
+        start += len(part)
     weights = np.sqrt(np.log(np.maximum(1.0, field.present / np.maximum(1, frequency))))[place]
 
     def shared(left: Ints, right: Ints) -> Floats:

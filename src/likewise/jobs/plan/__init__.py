@@ -1,6 +1,7 @@
 """`plan`: what a run needs, before it runs: time by stage, memory and disk, here or on a cluster.
 
-`plan` looks at an input and at this machine. `cluster` needs no input: it does the arithmetic for machines you name.
+`plan` looks at an input of `dedup` and at this machine, `plan_link` at tables for `link`. `cluster` needs no input: it
+does the arithmetic for machines you name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from likewise.io.read import Source, open_source
 from likewise.io.read.glimpse import SIZE
 from likewise.jobs.inputs import SearchRequest
 from likewise.jobs.plan.fleet import cluster, of_input, spark_cluster
+from likewise.jobs.plan.linkage import LinkForecast, plan_link
 from likewise.jobs.plan.machine import Machine
 from likewise.jobs.plan.model import forecast
 from likewise.jobs.plan.result import Cluster, Forecast, SparkForecast
@@ -21,8 +23,8 @@ from likewise.search.local import Search
 from likewise.shingle import Shingler
 
 __all__ = [
-    "Cluster", "Forecast", "InputSample", "Machine", "SparkForecast", "cluster", "forecast", "of_input", "plan",
-    "predicted", "spark_cluster",
+    "Cluster", "Forecast", "InputSample", "LinkForecast", "Machine", "SparkForecast", "cluster", "forecast", "of_input",
+    "plan", "plan_link", "predicted", "spark_cluster",
 ]  # fmt: skip
 
 OWNER = "plan"
