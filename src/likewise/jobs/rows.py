@@ -92,9 +92,9 @@ class Rows:
         """Return the whole table."""
         return pa.Table.from_batches(self.batches(), self._batch(slice(0, 0)).schema).combine_chunks()
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, threads: int = 1) -> None:
         """Write the table, in the format of the extension of the path."""
-        write_batches(self.batches(), self._batch(slice(0, 0)).schema, path)
+        write_batches(self.batches(), self._batch(slice(0, 0)).schema, path, threads)
 
 
 def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:
