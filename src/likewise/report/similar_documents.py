@@ -16,9 +16,10 @@ from likewise.base.words import counted, size
 from likewise.families.banding import Banding
 from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun, arrow_ids, numbers
-from likewise.report import common
+from likewise.report import common, pictures
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, sample_note
-from likewise.report.documents import ComparedTexts, Tally, by_folder, read_texts, within
+from likewise.report.comparison import ComparedTexts, within
+from likewise.report.documents import Tally, by_folder, read_texts
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import ClusterSizes, Ints, SampledCluster, SampledPairs, sampled_clusters, sampled_pairs
 from likewise.report.words import EMPTY, is_blank, line, share, short
@@ -232,11 +233,8 @@ class SimilarDocuments:
         section = Section("found", "How pairs were found")
         if self.pairs is not None and self.pairs.counts.sum() >= LEAST_PAIRS:
             what = "similarity" if self.column == "similarity" else "estimated similarity"
-            common.histogram(section, "Similarity of the pairs", self.pairs, what, "similarities", self._listed(),
-                      self.threshold)  # fmt: skip
+            common.histogram(section, "Similarity of the pairs", self.pairs, what, self._listed(), self.threshold)
         if "banding" in details:
-            from likewise.report import pictures
-
             banding = Banding(details["banding"]["bands"], details["banding"]["rows"])
             recall = run.parameters.get("recall")
             svg = pictures.s_curve(banding, self.threshold, recall, run.stats["certificate"])
