@@ -77,14 +77,14 @@ def read_texts(
 ) -> SampledTexts:
     """Return the texts of these documents, each named by its collection (0, or 1 for the second) and its id.
 
-    `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file. `held`: the
-    documents of the run, if they are in memory; then the inputs are read only for the column `by`.
+    `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file. `held`:
+    what is in memory of the run; with its documents, the inputs are read only for the column `by`.
     """
     found = SampledTexts()
-    if held is not None and by is None:
+    if held is not None and held.complete and by is None:
         for id, text in held.texts({id for _, id in wanted}):
             found.put((0, id), text)
-        if isinstance(removed, np.ndarray) and not all_texts(run):
+        if isinstance(removed, np.ndarray) and held.source is not None and not all_texts(run):
             found.tallies, found.by = _by_file(held.source, removed), "file"
         return found
     try:
