@@ -1,4 +1,4 @@
-"""The whole command as the user waits for it: `likewise dedup` from Enter to the prompt, by stage, on one core and on two.
+"""The whole command as the user waits for it: `likewise dedup` until the prompt is back, by stage, on one core and two.
 
     python benchmarks/command.py                           500 MB of text in one Parquet file (made on first use)
     python benchmarks/command.py --corpus FILE             your own Parquet file, with the column text
@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -52,32 +53,36 @@ def rewrite(group):
 
 with ThreadPoolExecutor(int(threads)) as pool:
     list(pool.map(rewrite, range(metadata.num_row_groups)))
+lines = Path("/proc/self/status").read_text().splitlines()
+print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024)
 """
 
 
-def measured(command: list[str], sources: Path | None = None) -> dict[str, Any]:
-    """Run a command; return wall and CPU seconds and peak memory, those of its processes included."""
+def measured(command: list[str], sources: Path | None = None) -> tuple[dict[str, Any], str]:
+    """Run a command; return its wall and CPU seconds, those of its processes included, and what it printed."""
     variables = {**os.environ, **({} if sources is None else {"PYTHONPATH": str(sources)})}
     begun = time.perf_counter()
-    process = subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - begun
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{command}: exit code {process.returncode}")
-    return {
-        "wall_seconds": round(wall, 2),
-        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
-        "peak_mb": round(used.ru_maxrss / 1e3),
-    }
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall_seconds": round(wall, 2), "cpu_seconds": round(cpu, 2)}, done.stdout.decode()
 
 
 def dedup(corpus: Path, out: Path, threads: int, sources: Path | None) -> dict[str, Any]:
     """Run the command; say also what run.json tells of it."""
     command = [sys.executable, "-c", COMMAND, "dedup", str(corpus), "--threads", str(threads), "--out", str(out)]
-    found = measured(command, sources)
+    found, _ = measured(command, sources)
     stats = json.loads((out / "run.json").read_text())
-    return {**found, "run_json_seconds": round(stats["total_seconds"], 2), "stages": stats["seconds"]}
+    found |= {"peak_mb": round(stats["peak_memory_bytes"] / 1e6), "run_json_seconds": round(stats["total_seconds"], 2)}
+    return {**found, "stages": stats["seconds"]}
+
+
+def rewrite(corpus: Path, removed: Path, folder: Path, threads: int) -> dict[str, Any]:
+    """Read the file and write the rows that are kept, with PyArrow alone."""
+    folder.mkdir(exist_ok=True)
+    found, peak = measured([sys.executable, "-c", REWRITE, str(corpus), str(removed), str(folder), str(threads)])
+    return {**found, "peak_mb": round(int(peak) / 1e6)}
 
 
 def turns(corpus: Path, versions: dict[str, Path | None], repeats: int, most: int) -> dict[str, Any]:
@@ -91,10 +96,9 @@ def turns(corpus: Path, versions: dict[str, Path | None], repeats: int, most: in
                 for told, sources in versions.items():
                     found = dedup(corpus, folder / told, threads, sources)
                     runs.setdefault(f"{told}, {cores}", []).append(found)
-                (folder / "rewritten").mkdir(exist_ok=True)
                 removed = folder / next(iter(versions)) / "removed.parquet"
-                rewrite = [sys.executable, "-c", REWRITE, str(corpus), str(removed), str(folder / "rewritten")]
-                runs.setdefault(f"pyarrow, {cores}", []).append(measured([*rewrite, str(threads)]))
+                found = rewrite(corpus, removed, folder / "rewritten", threads)
+                runs.setdefault(f"pyarrow, {cores}", []).append(found)
     best = {}
     for told, (_, *counted) in runs.items():  # the first compiles, and brings the files to memory
         quickest = min(counted, key=lambda one: one["wall_seconds"])
