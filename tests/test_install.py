@@ -166,7 +166,7 @@ def test_every_variant(tmp_path, wheel, rows, version, variant):
     made = installed_environment(place / "env", python, wheel, "" if plain else variant)
     there = Installed(made, place / "inputs", place / "cache", compiled=plain)
     rows.append((version, variant, "pip install", 0, round(time.perf_counter() - began, 1)))
-    has = {extra for extra in EXTRAS if variant in ("all", extra) or (extra, variant) == ("plot", "report")}
+    has = {extra for extra in EXTRAS if variant in ("all", extra)}
     short = ["dedup docs.jsonl --out clean", "index create library"]
     some = CALLS if plain else [line for line in CALLS if not line.startswith(COMPILED)] if variant == "all" else short
     for line in [*some, *EXTRA_CALLS]:

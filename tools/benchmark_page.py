@@ -27,6 +27,7 @@ UNIMPORTANT = {"phases", "stages", "checksum", "skipped"}
 ABOUT = {
     "articles": ("articles.py", "pages grouped by the article they carry"),
     "certificates": ("certificates.py", "how often the 95 % interval contains the true recall"),
+    "command": ("command.py", "dedup until the prompt is back, beside PyArrow rewriting the file"),
     "datatrove": ("datatrove.py", "likewise and datatrove on a million documents"),
     "exact": ("exact.py", "exact joins of random sets, beside SetSimilaritySearch and py_stringsimjoin"),
     "exact-names": ("exact.py", "exact joins of 3-grams of names"),

@@ -1,8 +1,10 @@
 """The command line: every command that writes a folder writes its report, and no report costs a result."""
 
 import json
+import subprocess
 import sys
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made_runs import documents
@@ -177,7 +179,21 @@ def test_a_run_with_a_report_is_built_upon(inputs, typed):
     assert typed("dedup", "docs.parquet", "--out", "first").returncode == 0
     assert typed("dedup", "one.parquet", "--against", "first", "--out", "run").returncode == 0
     assert typed("dedup", "docs.parquet", "--out", "first").returncode == 0
-    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_a_page_with_pictures_needs_no_matplotlib(tmp_path):
+    """Its import would take longer than the page."""
+    made = [
+        f"{' '.join(f'word{i}x{j}' for j in range(40))} {end}" for i in range(60) for end in ("", "more", "and more")
+    ]
+    pq.write_table(pa.table({"text": made}), tmp_path / "docs.parquet")
+    program = (
+        "import sys; sys.modules['matplotlib'] = None; sys.argv = "
+        "'likewise dedup docs.parquet --threshold 0.5 --method lsh --out run'.split(); "
+        "from likewise.cli import run; run()"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    assert (tmp_path / "run" / "report.html").read_text().count('class="picture"') >= 2
 
 
 def test_records_with_views_of_strings_have_their_page(tmp_path):

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.report.documents import ComparedTexts, escaped_size, within
+from likewise.report.comparison import ComparedTexts, escaped_size, within
 from likewise.report.words import is_blank, visible
 
 WORD = st.text(st.characters(codec="utf-8"), max_size=40) | st.text(st.sampled_from("aAb, 中é\n"), max_size=80)

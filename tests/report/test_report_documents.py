@@ -33,7 +33,7 @@ def check_texts(found, truth):
 
 def check_held(result, run):
     """The page made from documents in memory is that made from the folder and the inputs."""
-    assert result.held is not None
+    assert result.held.complete
     held = report_with(run, result.held, out=run.parent / "held.html").read_bytes()
     assert held == likewise.write_report(run).read_bytes()
 
@@ -87,8 +87,22 @@ def test_documents_on_disk_are_read_again(tmp_path, monkeypatch):
     path, _, _ = documents(tmp_path)
     result = likewise.dedup(path, out=tmp_path / "run", memory=9000, threads=1)
     assert result.stats["parameters"]["spilled_bytes"] > 0
-    assert result.held is None
-    assert likewise.dedup(texts(5)).held is None
+    assert not result.held.complete
+    assert not likewise.dedup(texts(5)).held.complete
+    held = report_with(tmp_path / "run", result.held, out=tmp_path / "held.html").read_bytes()
+    assert held == likewise.write_report(tmp_path / "run").read_bytes()
+
+
+@pytest.mark.parametrize("id", [None, "id"])
+def test_a_run_that_has_just_ended_is_not_read_again(tmp_path, monkeypatch, id):
+    """Neither its tables nor its inputs: the time of its page is not that of reading them."""
+    path, _, _ = documents(tmp_path, 300)
+    result = likewise.dedup(path, id=id, out=tmp_path / "run")
+    page = likewise.write_report(tmp_path / "run").read_bytes()
+    path.unlink()
+    for file in (tmp_path / "run").glob("*.parquet"):
+        file.unlink()
+    assert report_with(tmp_path / "run", result.held).read_bytes() == page
 
 
 def test_text_files(tmp_path, monkeypatch):

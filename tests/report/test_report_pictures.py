@@ -14,7 +14,7 @@ import likewise
 from likewise.families.banding import Banding
 from likewise.report import pictures
 from likewise.report.page import Explained
-from likewise.view.charts import page_picture
+from likewise.view.picture import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Plot, count_scale, number_scale
 
 SCORES = {"edges": [0, 100, 200, 300], "candidates": [3, 1, 2], "matches": [0, 1, 2]}
 CERTIFICATE = {"recall": 0.99, "low": 0.95, "high": 1.0}
@@ -46,32 +46,72 @@ def test_every_size_of_small_clusters_has_a_bar():
     assert "1k" in numbers(pictures.cluster_sizes(np.array([2, 900]), np.array([1_000, 1])))
 
 
-@pytest.mark.parametrize("name", ["similarities", "s-curve", "scores", "points", "validation"])
-def test_legends_stand_above_the_plot(monkeypatch, name):
-    boxes = []
+ROWS = [{"score_from": i, "score_to": i + 1, "fraction": i / 5, "low": 0, "high": 1} for i in range(5)]
+DRAWN = {
+    "similarities": lambda: pictures.similarity_histogram(np.array([0.0, 0.5, 1.0]), np.array([1, 2]), 0.123),
+    "s-curve": lambda: pictures.s_curve(Banding(20, 5), 0.8, 0.99, CERTIFICATE),
+    "scores": lambda: pictures.score_histogram(SCORES, -12.34),
+    "points": lambda: pictures.field_points(POINTS),
+    "validation": lambda: pictures.validation_curve(ROWS, 1.5),
+}
 
-    def looked(name, alt, draw, *rest, **options):
-        def drawn(axes):
-            draw(axes)
-            axes.figure.canvas.draw()
-            boxes.append((axes.get_legend().get_window_extent(), axes.get_window_extent(), axes.figure.bbox))
 
-        return page_picture(name, alt, drawn, *rest, **options)
+@pytest.mark.parametrize("name", DRAWN)
+def test_legends_stand_above_the_plot(name):
+    """All of it is within the picture, and its colours are those of the style."""
+    svg = DRAWN[name]()
+    *_, width, height = map(float, re.search(r'viewBox="([^"]+)"', svg)[1].split())
+    (top,) = (
+        float(one) for one in re.findall(r'<path fill="none" class="stroke-muted"[^>]* d="M[\d.]+,([\d.]+)V', svg)
+    )
+    legend = re.findall(r'<g transform="translate\(([\d.]+) ([\d.]+)\)">.*?<text x="(\d+)">(.*?)</text></g>', svg)
+    assert len(legend) == {"similarities": 1, "s-curve": 4, "points": 2}.get(name, 3)
+    places = set()
+    for x, y, before, label in legend:
+        assert 0 < float(y) < top
+        assert float(x) + float(before) + 4.5 * len(label) <= width
+        places.add((x, y))
+    assert len(places) == len(legend)
+    for shape in re.findall(r'(?: points| d)="([^"]+)"', svg):
+        numbers = [tuple(map(float, one)) for one in re.findall(r"(-?[\d.]+),(-?[\d.]+)", shape)]
+        assert all(0 <= x <= width and -6.4 <= y <= height for x, y in numbers)
+    assert "#" not in svg
 
-    monkeypatch.setattr(pictures, "page_picture", looked)
-    rows = [{"score_from": i, "score_to": i + 1, "fraction": i / 5, "low": 0, "high": 1} for i in range(5)]
-    draw = {
-        "similarities": lambda: pictures.similarity_histogram(np.array([0.0, 0.5, 1.0]), np.array([1, 2]), 0.123),
-        "s-curve": lambda: pictures.s_curve(Banding(20, 5), 0.8, 0.99, CERTIFICATE),
-        "scores": lambda: pictures.score_histogram(SCORES, -12.34),
-        "points": lambda: pictures.field_points(POINTS),
-        "validation": lambda: pictures.validation_curve(rows, 1.5),
-    }
-    draw[name]()
-    (legend, plot, whole), *_ = boxes
-    assert legend.y0 >= plot.y1
-    assert legend.y1 <= whole.y1
-    assert legend.x1 <= whole.x1
+
+def test_what_is_drawn_is_where_the_numbers_are():
+    """A curve through the corners of the axes, a bar as high as its tick."""
+    plot = Plot(number_scale(0, 1, 0), number_scale(0, 4, 0), "x", "y")
+    plot.line([0, 0.5, 1], [0, 4, 2], "accent")
+    plot.bars([0.25, 0.75], [1], "second")
+    svg = plot.svg("")
+    floor, top, left, right = HEIGHT - BOTTOM, TOP, LEFT, WIDTH - RIGHT
+    middle, half = (left + right) / 2, (right - left) / 4
+    assert f'points="{left:.2f},{floor:.2f} {middle:.2f},{top:.2f} {right:.2f},{(floor + top) / 2:.2f}"' in svg
+    (level,) = re.findall(r'y="([\d.]+)">1</text>', svg)
+    assert f'd="M{middle - half:.2f},{floor:.2f}V{float(level) - 3.6:.2f}H{middle + half:.2f}V{floor:.2f}Z"' in svg
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (0, 1, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        (-30, 20, ["−30", "−20", "−10", "0", "10", "20"]),
+        (0.5, 0.5, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        (0, 2_000_000, ["0", "500k", "1M", "1.5M", "2M"]),
+        (0, 3e-6, ["0", "5e−07", "1e−06", "1.5e−06", "2e−06", "2.5e−06", "3e−06"]),
+    ],
+)
+def test_ticks_are_round_numbers(low, high, labels):
+    assert number_scale(low, high).labels == labels
+
+
+def test_counts_that_hide_others_have_a_logarithmic_axis():
+    scale = count_scale([1, 2, 40_000])
+    assert scale.logarithmic
+    assert scale.labels == ["1", "10", "100", "1k", "10k"]
+    assert 0 < scale.part(1) < scale.part(2) < scale.part(40_000) < 1
+    assert not count_scale([1, 2, 3]).logarithmic
+    assert count_scale([]).labels == count_scale([0, 1]).labels == ["0", "1"]
 
 
 def written(tmp_path, made, **options):

@@ -8,7 +8,7 @@ from likewise.errors import MissingExtra
 
 EXTRAS = {
     "plot": {"matplotlib": "Matplotlib"},
-    "report": {"jinja2": "Jinja2", "matplotlib": "Matplotlib"},
+    "report": {"jinja2": "Jinja2"},
     "sklearn": {"sklearn": "scikit-learn"},
     "html": {"selectolax": "selectolax", "webencodings": "webencodings"},
     "redis": {"redis": "redis-py"},
@@ -27,7 +27,7 @@ def missing(what: str, extra: str) -> MissingExtra:
     """Return the error about something that needs an extra, or another package.
 
     >>> print(missing("a report", "report"))
-    a report needs Jinja2 and Matplotlib: pip install 'likewise[report]'
+    a report needs Jinja2: pip install 'likewise[report]'
     >>> print(missing("to_pandas", "pandas"))
     to_pandas needs pandas: pip install pandas
     """

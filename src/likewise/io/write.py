@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -70,16 +71,22 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
             raise OutputError(f"{path}: this table cannot be written as {path.suffix}: {error}") from error
 
 
-def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
-    """Write a table that comes in batches of `ROWS` rows, the last one of fewer: the same bytes as `write_table`."""
+def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Path, threads: int = 1) -> None:
+    """Write a table that comes in batches of `ROWS` rows, the last one of fewer: the same bytes as `write_table`.
+
+    As Parquet, `threads` batches are encoded at once.
+    """
     kind = path.suffix.lower()
     with atomic(path) as out:
         if kind == ".parquet":
-            import pyarrow.parquet as pq
+            from likewise.io.row_groups import EncodedRows, encode_rows, write_row_groups
 
-            with pq.ParquetWriter(out, schema, compression="zstd") as rows:
-                for batch in batches:
-                    rows.write_batch(batch)
+            def encoded(batch: pa.RecordBatch) -> list[EncodedRows]:
+                return [encode_rows(pa.Table.from_batches([batch]), schema, "zstd")]
+
+            tasks = (partial(encoded, batch) for batch in batches)
+            for _ in write_row_groups(tasks, out, schema, "zstd", threads):
+                pass
         elif kind == ".csv":
             import pyarrow.csv
 

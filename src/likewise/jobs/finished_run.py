@@ -85,6 +85,10 @@ class StoredTable:
         """The names of the columns."""
         return list(self.files[0].schema_arrow.names) if self.files else []
 
+    def type_of(self, column: str) -> Any:
+        """Return the type of a column."""
+        return self.files[0].schema_arrow.field(column).type
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield these columns, a batch of rows at a time."""
         for file in self.files:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -410,7 +410,10 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
                 return self.stats
 
             outputs: dict[str, Output] = dict.fromkeys(self.outputs)
-            outputs |= {f"{name}.parquet": self._rows(name).write for name in ("removed", "pairs", "clusters")}
+            outputs |= {
+                f"{name}.parquet": partial(self._rows(name).write, threads=self._parameters["threads"])
+                for name in ("removed", "pairs", "clusters")
+            }
             if self.aside:
                 outputs["aside.parquet"] = aside_table(self.aside)
             outputs["kept"] = write_kept

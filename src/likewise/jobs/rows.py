@@ -3,7 +3,7 @@ how similar the pairs are, and how large the clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -78,23 +78,42 @@ class Rows:
     def __len__(self) -> int:
         return self._length
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in batches of the size of a row group."""
-        for start in range(0, self._length, ROWS):
-            yield self._batch(slice(start, min(start + ROWS, self._length)))
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self._length
 
-    def _batch(self, part: slice) -> pa.RecordBatch:
-        columns = (make(part) for make in self._columns.values())
-        whole = [one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in columns]
-        return pa.RecordBatch.from_arrays(whole, list(self._columns))
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._columns)
+
+    def type_of(self, column: str) -> Any:
+        """Return the type of a column."""
+        return self._batch(slice(0, 0), [column]).schema.types[0]
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, or some columns of them, in batches of the size of a row group."""
+        for start in range(0, self._length, ROWS):
+            yield self._batch(slice(start, min(start + ROWS, self._length)), columns)
+
+    def take(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Return a few rows by their numbers."""
+        return [found for row in rows.tolist() for found in self._batch(slice(row, row + 1)).to_pylist()]
+
+    def _batch(self, part: slice, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        names = self.columns if columns is None else list(columns)
+        made = (self._columns[name](part) for name in names)
+        whole = [one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in made]
+        return pa.RecordBatch.from_arrays(whole, names)
 
     def table(self) -> pa.Table:
         """Return the whole table."""
         return pa.Table.from_batches(self.batches(), self._batch(slice(0, 0)).schema).combine_chunks()
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, threads: int = 1) -> None:
         """Write the table, in the format of the extension of the path."""
-        write_batches(self.batches(), self._batch(slice(0, 0)).schema, path)
+        write_batches(self.batches(), self._batch(slice(0, 0)).schema, path, threads)
 
 
 def pair_table(names_a: Any, names_b: Any, similarity: NDArray[np.float64]) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from likewise.base.words import counted, size
 from likewise.jobs.finished_run import FinishedRun
+from likewise.report import pictures
 from likewise.report.page import Alarm, Bar, PageTable, Picture, ReportPage, Section, Tile
 from likewise.report.samples import ClusterSizes, SampledPairs
 from likewise.report.words import duration, large, share, short
@@ -13,7 +14,7 @@ from likewise.report.words import duration, large, share, short
 MOST_ROWS = 30
 """Rows of a table in the page."""
 LEAST_PAIRS, LEAST_CLUSTERS = 50, 10
-"""Of fewer there is no histogram: the page lists them all, and a small run need not wait for Matplotlib's import."""
+"""Of fewer there is no histogram: the page lists them all."""
 
 
 def cost(run: FinishedRun) -> str:
@@ -47,7 +48,7 @@ def sample_note(number: int, shown: int, how: str = ": the same number of each r
 
 
 def histogram(
-    section: Section, title: str, sample: SampledPairs, what: str, name: str, caption: str = "",
+    section: Section, title: str, sample: SampledPairs, what: str, caption: str = "",
     threshold: float | None = None, nouns: tuple[str, str] = ("pair", "pairs"),
 ) -> None:  # fmt: skip
     """Put a histogram of some pairs in a section; a sentence instead, if it would have a single bar."""
@@ -58,9 +59,7 @@ def histogram(
         all_have = f"The {nouns[0]} has" if number == 1 else f"All {number:,} {nouns[1]} have"
         section.intro = f"{section.intro} {all_have} {here}.".strip()
         return
-    from likewise.report import pictures
-
-    svg = pictures.similarity_histogram(sample.edges, sample.counts, threshold, what, name)
+    svg = pictures.similarity_histogram(sample.edges, sample.counts, threshold, what)
     section.pictures.append(Picture(title, svg, caption))
 
 
@@ -71,8 +70,6 @@ def size_histogram(section: Section, found: ClusterSizes, noun: str, caption: st
     if len(found.sizes) == 1:
         section.intro = f"{int(found.counts[0]):,} clusters of {counted(int(found.sizes[0]), noun)} each."
         return
-    from likewise.report import pictures
-
     svg = pictures.cluster_sizes(found.sizes, found.counts, f"{noun}s")
     section.pictures.append(Picture("Cluster sizes", svg, caption))
 

@@ -1,18 +1,15 @@
-"""The texts of sampled documents, two of them side by side, and the removals by column or file.
+"""The texts of sampled documents, and the removals by column or file.
 
 Texts are read from the inputs of the run in one pass. Only what the page shows is kept: of the texts a prefix, of the
-columns the text, the id and the one to count by. Of two texts the page shows what differs, word by word, with long
-equal stretches folded.
+columns the text, the id and the one to count by.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,14 +34,6 @@ READ = 60_000
 """Characters of a text that are read for the page: enough for a comparison, of however long a document."""
 MOST_VALUES = 100_000
 """Different values of a column that are counted; more are not groups but names."""
-WORDS = 8_000
-"""Words of each text that are compared: the table of a comparison has a bit for every pair of words."""
-NEAR = 25
-"""Words shown on each side of a stretch that is folded."""
-LEAST_FOLDED = 40
-"""A stretch of equal words is folded if at least this many would not be shown."""
-TOKEN = re.compile(r"(?:[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|[^\w\s])\s*")
-"""A word, a mark of punctuation, or a character of a script without blanks between words; and the blanks after it."""
 
 Flags = NDArray[np.bool_]
 
@@ -88,14 +77,14 @@ def read_texts(
 ) -> SampledTexts:
     """Return the texts of these documents, each named by its collection (0, or 1 for the second) and its id.
 
-    `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file. `held`: the
-    documents of the run, if they are in memory; then the inputs are read only for the column `by`.
+    `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file. `held`:
+    what is in memory of the run; with its documents, the inputs are read only for the column `by`.
     """
     found = SampledTexts()
-    if held is not None and by is None:
+    if held is not None and held.complete and by is None:
         for id, text in held.texts({id for _, id in wanted}):
             found.put((0, id), text)
-        if isinstance(removed, np.ndarray) and not all_texts(run):
+        if isinstance(removed, np.ndarray) and held.source is not None and not all_texts(run):
             found.tallies, found.by = _by_file(held.source, removed), "file"
         return found
     try:
@@ -261,106 +250,3 @@ def by_folder(paths: Mapping[str, Tally]) -> dict[str, Tally]:
             break
         best = groups
     return best
-
-
-class Piece(NamedTuple):
-    """A part of a text: `kind` is same, changed, or folded (the text then says how much)."""
-
-    kind: str
-    text: str
-
-
-@dataclass(frozen=True)
-class ShownTexts:
-    """Two texts in pieces. `equal` if they are the same, and the right side is left out; `cut` if the ends are."""
-
-    left: list[Piece]
-    right: list[Piece]
-    equal: bool
-    cut: bool
-
-    @property
-    def size(self) -> int:
-        """About the bytes that the pieces need in the page."""
-        pieces = [*self.left, *self.right]
-        return escaped_size("".join(text for _, text in pieces)) + 20 * len(pieces)
-
-
-def escaped_size(text: str) -> int:
-    """Return the bytes of a text in a page, with markup escaped."""
-    return len(escape(text).encode("utf-8", "replace"))
-
-
-class ComparedTexts:
-    """Two texts and their alignment, from which a comparison of any length is made."""
-
-    def __init__(self, left: str, right: str, cut: bool = False) -> None:
-        self._left, self._right = (TOKEN.findall(text.strip()) for text in (left, right))
-        self._cut = cut or max(len(self._left), len(self._right)) > WORDS
-        self._left, self._right = self._left[:WORDS], self._right[:WORDS]
-        self._equal = left == right
-        self._steps: list[Any] = []
-        if not self._equal:
-            from rapidfuzz.distance import LCSseq
-
-            sides = ([word.rstrip() for word in side] for side in (self._left, self._right))
-            self._steps = list(LCSseq.opcodes(*sides))
-
-    def shown(self, limit: int) -> ShownTexts:
-        """Return the comparison, with about so many characters of each text at most."""
-        if self._equal:
-            text = "".join(self._left)
-            return ShownTexts([Piece("same", text[:limit])] if text else [], [], True, self._cut or len(text) > limit)
-        left, right = _ShownSide(limit), _ShownSide(limit)
-        for kind, a, b, c, d in self._steps:
-            if kind == "equal":
-                left.add_same(self._left[a:b])
-                right.add_same(self._right[c:d])
-            else:
-                left.add("changed", self._left[a:b])
-                right.add("changed", self._right[c:d])
-            if left.full and right.full:
-                break
-        return ShownTexts(left.pieces, right.pieces, False, self._cut or left.full or right.full)
-
-
-class _ShownSide:
-    """The pieces of one text, until there are enough characters."""
-
-    def __init__(self, limit: int) -> None:
-        self.pieces: list[Piece] = []
-        self._room = limit
-
-    @property
-    def full(self) -> bool:
-        return self._room <= 0
-
-    def add(self, kind: str, words: list[str]) -> None:
-        text = "".join(words)
-        if not text or self.full:
-            return
-        shown = text[: self._room]
-        self._room -= len(text)
-        word = shown.rstrip() if kind == "changed" else shown
-        self.pieces += [piece for piece in (Piece(kind, word), Piece("same", shown[len(word) :])) if piece.text]
-
-    def add_same(self, words: list[str]) -> None:
-        """Add words that both texts have; of many, the first and the last."""
-        if len(words) < 2 * NEAR + LEAST_FOLDED:
-            self.add("same", words)
-            return
-        self.add("same", words[:NEAR])
-        if not self.full:
-            self.pieces.append(Piece("folded", f"{len(words) - 2 * NEAR:,} equal words"))
-            self._room -= 20
-        self.add("same", words[-NEAR:])
-
-
-def within(compared: list[ComparedTexts], budget: int, longest: int) -> list[ShownTexts]:
-    """Return all comparisons, each as long as they may be for all of them to fit in a number of bytes."""
-    limit = longest
-    while True:
-        shown = [one.shown(limit) for one in compared]
-        if limit <= 100 or sum(one.size for one in shown) <= budget:
-            return shown
-        limit //= 2

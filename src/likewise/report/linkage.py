@@ -62,7 +62,7 @@ def linkage_page(run: FinishedRun) -> ReportPage:
         entries = [_entry(row, run, records, two) for row in sample.pairs]
         entries.sort(key=lambda entry: entry.value)
         if "scores" not in details:
-            histogram(scores, "Scores of the matches", sample, "score", "scores", "", threshold, ("match", "matches"))
+            histogram(scores, "Scores of the matches", sample, "score", "", threshold, ("match", "matches"))
         scores.example = _example(entries)
     if "scores" in details and sum(details["scores"]["candidates"]):
         svg = pictures.score_histogram(details["scores"], threshold)

@@ -7,7 +7,7 @@ from typing import Any
 from likewise.base.words import counted, size
 from likewise.jobs.finished_run import FinishedRun, StoredTable
 from likewise.report.common import LEAST_PAIRS, MOST_ROWS, cost, histogram, made, sample_note, size_histogram
-from likewise.report.documents import ComparedTexts, within
+from likewise.report.comparison import ComparedTexts, within
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, ReportPage, Section, Side, Tile
 from likewise.report.samples import sampled_clusters, sampled_pairs
 from likewise.report.words import line, share, short
@@ -59,7 +59,7 @@ def _pair_sections(
     sample = sampled_pairs(table, column, None)
     if table.rows >= LEAST_PAIRS:
         name = column.replace("_", " ")
-        histogram(section, f"{title} by {name}", sample, what or name, f"{id}-picture")
+        histogram(section, f"{title} by {name}", sample, what or name)
     entries = [
         Entry(float(row[column]), _written(column, row[column]), f"{short(row['id_a'], 60)} · {short(row['id_b'], 60)}",
               facts=tuple((name.replace("_", " "), _written(name, value)) for name, value in row.items()))
@@ -113,7 +113,7 @@ def _copied(table: StoredTable | None) -> Section:
     sample = sampled_pairs(table, "containment", (0.0, 1.0))
     if table.rows >= LEAST_PAIRS:
         caption = "The share of a suspect found in the source, for every pair of documents with a common passage."
-        histogram(section, "Containment", sample, "containment", "containment", caption)
+        histogram(section, "Containment", sample, "containment", caption)
     best: list[Any] = []
     names = ("suspect", "source", "passages", "copied")
     for batch in table.batches(["containment", *names]):

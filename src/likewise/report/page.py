@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from likewise.base.words import counted
 from likewise.kernels.cache import cache_directory
-from likewise.report.documents import ShownTexts
+from likewise.report.comparison import ShownTexts
 from likewise.report.words import signed, visible
 
 TEMPLATE = "report.html"

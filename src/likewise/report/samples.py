@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.jobs.finished_run import StoredTable, arrow_ids, numbers
+from likewise.jobs.rows import Rows
 
 SEED = 20
 """Of the samples: the same run gives the same page."""
@@ -67,7 +68,9 @@ class SampledPairs:
         return int(np.count_nonzero(self.counts)) > 1
 
 
-def sampled_pairs(table: StoredTable, column: str, ends: tuple[float, float] | None, bins: int = 40) -> SampledPairs:
+def sampled_pairs(
+    table: StoredTable | Rows, column: str, ends: tuple[float, float] | None, bins: int = 40
+) -> SampledPairs:
     """Return the histogram of a column between two ends (by default its own), and a sample of the rows."""
     low, high = ends if ends is not None else _ends(table, column)
     if not high > low:
@@ -89,7 +92,7 @@ def sampled_pairs(table: StoredTable, column: str, ends: tuple[float, float] | N
     return SampledPairs(edges, counts, table.take(chosen.rows), (least, most))
 
 
-def _ends(table: StoredTable, column: str) -> tuple[float, float]:
+def _ends(table: StoredTable | Rows, column: str) -> tuple[float, float]:
     """Return the least and the largest value of a column."""
     low, high = np.inf, -np.inf
     for batch in table.batches([column]):
@@ -118,7 +121,9 @@ class ClusterSizes:
     clusters: list[SampledCluster]
 
 
-def sampled_clusters(table: StoredTable, keep: Callable[[Ints, pa.RecordBatch], None] | None = None) -> ClusterSizes:
+def sampled_clusters(
+    table: StoredTable | Rows, keep: Callable[[Ints, pa.RecordBatch], None] | None = None
+) -> ClusterSizes:
     """Return the sizes of all clusters and a sample of them, in two passes.
 
     `keep` gets every batch with the number of its first row, should somebody else want the same pass.
@@ -147,9 +152,9 @@ def sampled_clusters(table: StoredTable, keep: Callable[[Ints, pa.RecordBatch], 
     return ClusterSizes(sizes, np.array([tally[int(one)] for one in sizes], np.int64), ordered)
 
 
-def _fill(table: StoredTable, found: dict[Any, SampledCluster]) -> None:
+def _fill(table: StoredTable | Rows, found: dict[Any, SampledCluster]) -> None:
     """Give clusters their first members, keepers among them."""
-    kind = table.files[0].schema_arrow.field("cluster").type
+    kind = table.type_of("cluster")
     wanted = arrow_ids(list(found), kind)
     columns = [name for name in ("id", "cluster", "keeper", "similarity", "title") if name in table.columns]
     for batch in table.batches(columns):

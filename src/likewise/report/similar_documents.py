@@ -15,10 +15,12 @@ from likewise.base.runlog import Progress
 from likewise.base.words import counted, size
 from likewise.families.banding import Banding
 from likewise.jobs.explain.traces import CachedDocuments
-from likewise.jobs.finished_run import FinishedRun, arrow_ids, numbers
-from likewise.report import common
+from likewise.jobs.finished_run import FinishedRun, StoredTable, arrow_ids, numbers
+from likewise.jobs.rows import Rows
+from likewise.report import common, pictures
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, sample_note
-from likewise.report.documents import ComparedTexts, Tally, by_folder, read_texts, within
+from likewise.report.comparison import ComparedTexts, within
+from likewise.report.documents import Tally, by_folder, read_texts
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import ClusterSizes, Ints, SampledCluster, SampledPairs, sampled_clusters, sampled_pairs
 from likewise.report.words import EMPTY, is_blank, line, share, short
@@ -50,13 +52,14 @@ class SimilarDocuments:
         self.threshold = float(run.parameters["threshold"])
         self.folders: dict[str, Tally] = {}
         self._flags: list[Any] = []
-        table = run.table("pairs")
+        self._tables = {} if held is None else held.tables
+        table = self._table("pairs")
         self.column = "similarity"
         self.pairs: SampledPairs | None = None
         if table is not None and table.rows:
             self.column = next((one for one in table.columns if one.endswith("similarity")), "similarity")
             self.pairs = sampled_pairs(table, self.column, (min(self.threshold, 1.0), 1.0))
-        clusters = run.table("articles" if run.command == "articles" else "clusters")
+        clusters = self._table("articles" if run.command == "articles" else "clusters")
         self.clusters: ClusterSizes | None = None
         if clusters is not None and clusters.rows:
             self.clusters = sampled_clusters(clusters, self._look)
@@ -68,6 +71,10 @@ class SimilarDocuments:
             self.documents.problem = f"Removals are not counted by {by}: there are too many to match them by their ids."
         if not self.documents.by and self.folders:
             self.documents.tallies, self.documents.by = by_folder(self.folders), "folder"
+
+    def _table(self, name: str) -> StoredTable | Rows | None:
+        """Return a table of the run: as it is in memory, or else from its file."""
+        return self._tables.get(name) or self.run.table(name)
 
     def _look(self, rows: Ints, batch: pa.RecordBatch) -> None:
         """Note which documents of a batch are removed, and in which folders they are."""
@@ -93,18 +100,18 @@ class SimilarDocuments:
         expected = self.run.counts.get("removed", int(flags.sum()))
         if not self.run.on_spark and int(flags.sum()) == expected:
             return flags
-        table = self.run.table("removed")
+        table = self._table("removed")
         if table is None or table.rows > MOST_REMOVED:
             return None
         return {str(id) for batch in table.batches(["id"]) for id in batch.column(0).to_pylist()}
 
     def _kept_for(self) -> dict[str, dict[str, Any]]:
         """Return the rows of removed.parquet about sampled members, by their id."""
-        table, clusters = self.run.table("removed"), self.clusters
+        table, clusters = self._table("removed"), self.clusters
         if table is None or clusters is None or not table.rows:
             return {}
         ids = [row["id"] for one in clusters.clusters for row in one.members if row["id"] != row["keeper"]]
-        wanted = arrow_ids(ids, table.files[0].schema_arrow.field("id").type)
+        wanted = arrow_ids(ids, table.type_of("id"))
         found: dict[str, dict[str, Any]] = {}
         for batch in table.batches(table.columns):
             some = batch.filter(pc.is_in(batch.column("id"), wanted))
@@ -232,11 +239,8 @@ class SimilarDocuments:
         section = Section("found", "How pairs were found")
         if self.pairs is not None and self.pairs.counts.sum() >= LEAST_PAIRS:
             what = "similarity" if self.column == "similarity" else "estimated similarity"
-            common.histogram(section, "Similarity of the pairs", self.pairs, what, "similarities", self._listed(),
-                      self.threshold)  # fmt: skip
+            common.histogram(section, "Similarity of the pairs", self.pairs, what, self._listed(), self.threshold)
         if "banding" in details:
-            from likewise.report import pictures
-
             banding = Banding(details["banding"]["bands"], details["banding"]["rows"])
             recall = run.parameters.get("recall")
             svg = pictures.s_curve(banding, self.threshold, recall, run.stats["certificate"])

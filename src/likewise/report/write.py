@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from likewise.base import checks
@@ -81,11 +78,7 @@ def can_report() -> bool:
 
 def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: CachedDocuments | None) -> str:
     """Return the page of a run."""
-    from likewise.report.common import LEAST_PAIRS
     from likewise.report.page import rendered
-
-    if run.counts.get("pairs", 0) >= LEAST_PAIRS:  # Matplotlib loads while tables are read
-        Thread(target=_load_pictures, daemon=True).start()
 
     if run.command in OF_DOCUMENTS and run.parameters.get("within") is None:
         from likewise.report.alarms import document_alarms
@@ -111,10 +104,3 @@ def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: Cac
     if run.command not in makers:
         raise ParameterError.of("write_report", "run", "a run of a command that has a report", run.command)
     return rendered(makers[run.command](run))
-
-
-def _load_pictures() -> None:
-    """Import what draws; where that fails, it fails again where it is used, and is told there."""
-    with suppress(Exception):
-        import_module("matplotlib.figure")
-        import_module("likewise.report.pictures")

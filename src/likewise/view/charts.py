@@ -1,15 +1,12 @@
-"""Charts: one look for the plots of results and curves, another for pictures in a page, and how both are written.
+"""Charts: one look for the plots of results and curves, and how they are written.
 
-Matplotlib (`pip install 'likewise[plot]'`) is used without pyplot, so no global state is touched. The colours of a
-picture in a page come from the style of the page, light or dark.
+Matplotlib (`pip install 'likewise[plot]'`) is used without pyplot, so no global state is touched.
 """
 
 from __future__ import annotations
 
-import io
-import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -25,41 +22,6 @@ POINTS = 801
 """Points per curve: about one per pixel of a figure."""
 SMALL = (240, 120)
 """Width and height of a curve in a notebook, in pixels."""
-SVG = "http://www.w3.org/2000/svg"
-LINK = "{http://www.w3.org/1999/xlink}href"
-INK, MUTED, GRID, ACCENT, SECOND, WARN, SOFT = (
-    "#010101", "#010102", "#010103", "#010104", "#010105", "#010106", "#010107",
-)  # fmt: skip
-CLASSES = {
-    INK: "ink", MUTED: "muted", GRID: "grid", ACCENT: "accent", SECOND: "second", WARN: "warn", SOFT: "soft",
-}  # fmt: skip
-"""Colours that stand for a colour of the style."""
-
-PAGE_STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.labelcolor": MUTED,
-    "axes.edgecolor": MUTED,
-    "axes.facecolor": "none",
-    "figure.facecolor": "none",
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-}
-WIDTH, HEIGHT = 4.8, 3.3
-"""Inches of a picture in a page: about 460 by 320 pixels, so that the words can still be read on a phone."""
-LEGEND = 0.24
-"""Inches of a line of its legend, which stands above the plot and hides nothing of it."""
 
 
 def new_figure(rows: int = 1, height: float = 4.6, **options: Any) -> tuple[Any, Any]:
@@ -128,79 +90,3 @@ def small_curve(values: Sequence[float], title: str, axis: str) -> str:
     style = f'font-family="sans-serif" font-size="11" fill="{GREY}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style} role="img" aria-label="{escape(title)}">'
     return f"{head}{frame}{line}{words}</svg>"
-
-
-def page_picture(
-    name: str, alt: str, draw: Callable[[Any], None], height: float = HEIGHT, left: float = 0.65, legend: int = 0
-) -> str:
-    """Return a picture for a page (SVG): `draw` gets its axes, `alt` says what is seen, `legend` has so many lines."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    out = io.BytesIO()
-    style: Any = {**PAGE_STYLE, "svg.hashsalt": name}
-    with rc_context(style), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a font without some letter of a name: the browser has another
-        figure = Figure(figsize=(WIDTH, height))
-        top = 1 - (0.12 + LEGEND * legend) / height
-        figure.subplots_adjust(left=left / WIDTH, right=1 - 0.1 / WIDTH, bottom=0.52 / height, top=top)
-        draw(figure.subplots())
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return themed(out.getvalue(), name, alt)
-
-
-def themed(svg: bytes, name: str, alt: str) -> str:
-    """Return an SVG for a page with a strict Content-Security-Policy.
-
-    Styles become attributes, and colours that stand for one of the style become classes. Ids get the name as prefix,
-    for a page has several pictures; those that nothing refers to are left out.
-    """
-    from xml.etree import ElementTree
-
-    ElementTree.register_namespace("", SVG)
-    root = ElementTree.fromstring(svg)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in (f"{{{SVG}}}style", f"{{{SVG}}}metadata") or not isinstance(child.tag, str):
-                parent.remove(child)
-    used = set(re.findall(rb"(?:url\(#|href=\"#)([^)\"]+)", svg))
-    for node in root.iter():
-        _plain(node)
-        known = node.attrib.pop("id", None)
-        if known is not None and known.encode() in used:
-            node.set("id", f"{name}-{known}")
-        link = node.attrib.pop(LINK, None)
-        if link is not None:
-            node.set("href", f"#{name}-{link[1:]}")
-        if "clip-path" in node.attrib:
-            node.set("clip-path", re.sub(r"url\(#", f"url(#{name}-", node.attrib["clip-path"]))
-    for attribute in ("width", "height", "version"):
-        root.attrib.pop(attribute, None)
-    root.set("class", "picture")
-    root.set("role", "img")
-    root.set("aria-label", alt)
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _plain(node: Any) -> None:
-    """Turn the style of an element into attributes and classes."""
-    style = node.attrib.pop("style", "")
-    properties = {**{k: node.attrib[k] for k in ("fill", "stroke") if k in node.attrib}}
-    for part in style.split(";"):
-        key, colon, value = part.partition(":")
-        if colon:
-            properties[key.strip()] = value.strip()
-    font = properties.pop("font", None)
-    if font is not None:
-        found = re.search(r"([\d.]+)px", font)
-        if found:
-            node.set("font-size", found[1])
-    classes = []
-    for key, value in properties.items():
-        if value in CLASSES:
-            node.attrib.pop(key, None)
-            classes.append(f"{key}-{CLASSES[value]}")
-        else:
-            node.set(key, value)
-    if classes:
-        node.set("class", " ".join(classes))

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base import checks
+from likewise.base.memory import A_ROW
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import InputFile
 from likewise.io.seals import identity
@@ -71,6 +72,10 @@ class ReadOptions:
     def skip(self) -> bool:
         """True if broken rows are set aside instead of stopping the run."""
         return self.on_error == "skip"
+
+    def together(self, threads: int, size: int) -> int:
+        """Return how many threads may each have so many bytes in memory; the longest row has its part of all of it."""
+        return max(1, min(threads, A_ROW * self.row_bytes // max(1, size)))
 
     @property
     def columns(self) -> list[str]:

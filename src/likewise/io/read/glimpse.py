@@ -36,8 +36,8 @@ class Glimpse:
     `exact` says that the documents were counted, not estimated. `stored` is the size of the input on disk. `read` are
     the seconds per byte of text, of which `drawn` are spent by the one thread that hands out the work. `rewrite` are
     the seconds per kept document, `reread` those to read it again before, and `kept` the bytes it takes; `group` are
-    the bytes that are written at once, `ahead` says that the next ones are read meanwhile, and `block` are the bytes
-    that are parsed at once.
+    the bytes that are written at once, `apart` says that threads do so with several of one file, and `block` are the
+    bytes that are parsed at once.
     """
 
     stretches: list[Stretch]
@@ -52,7 +52,7 @@ class Glimpse:
     reread: float
     kept: float
     group: float = 0.0
-    ahead: bool = False
+    apart: bool = False
     block: float = 0.0
 
     @property
@@ -142,9 +142,8 @@ def _of_tables(source: TableFiles, size: int, places: int) -> Glimpse:
     if all(isinstance(part, RecordPart) for part in parts):
         return replace(seen, block=float(BLOCK))
     group = seen.text / max(1, sum(len(rows) for rows in groups if rows is not None))
-    ahead = len(declared) == len(parts) and group < WRITTEN
     reread = seen.read * seen.text / max(1, seen.documents)
-    return replace(seen, reread=reread, group=min(group, float(WRITTEN)), ahead=ahead)
+    return replace(seen, reread=reread, group=min(group, float(WRITTEN)), apart=len(declared) == len(parts))
 
 
 def _of_text_files(source: TextFiles, size: int, places: int) -> Glimpse:

@@ -143,7 +143,7 @@ class Ipc(TablePart):
         """Return the kept rows with the schema of the file."""
         return pa.concat_tables([self._schema.empty_table(), *self._kept(keep)])
 
-    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet, threads: int = 1) -> None:
         """Write the kept rows with the schema, the kind (file or stream) and the codec of the original."""
         options = pa.ipc.IpcWriteOptions(compression=self._codec())
         new = pa.ipc.new_file if self._is_file else pa.ipc.new_stream

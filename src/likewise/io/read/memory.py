@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.base.parallel import run_ahead
@@ -21,7 +20,10 @@ from likewise.io.objects import kind_of, view_of
 from likewise.io.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.io.read.columns import CleanBatch, choose, clean, cut, declared
 from likewise.io.read.tables import REWRITTEN, Stretch, parquet_cost
+from likewise.io.row_groups import EncodedRows, encode_rows, write_row_groups
 
+ROWS, CODEC = 1 << 16, "snappy"
+"""Rows of a row group, and the codec, of the Parquet file in which kept rows are written."""
 OR_ELSE = "a path, a glob, a folder, a list of them, a list of strings, an Arrow array or a Series of text"
 """What a collection of documents may be besides a table, for error messages."""
 
@@ -126,9 +128,16 @@ class InMemory(Source):
         """Write the kept rows to one Parquet file."""
         target = Path(directory) / "part-0.parquet"
         table = self.kept(keep)
-        with atomic(target, parents=True) as out, pq.ParquetWriter(out, table.schema) as writer:
-            for start in range(0, table.num_rows, 1 << 16):
-                writer.write_table(table.slice(start, 1 << 16).combine_chunks())
+
+        def encoded(start: int) -> list[EncodedRows]:
+            return [encode_rows(table.slice(start, ROWS).combine_chunks(), table.schema, CODEC)]
+
+        starts = range(0, table.num_rows, ROWS)
+        together = self.options.together(threads, 3 * table.nbytes // max(1, len(starts)))
+        with atomic(target, parents=True) as out:
+            groups = (partial(encoded, start) for start in starts)
+            for rows in write_row_groups(groups, out, table.schema, CODEC, together):
+                tick(rows)
         return [target]
 
     def describe(self) -> list[dict[str, Any]]:

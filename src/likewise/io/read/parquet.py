@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.integrity import check_batch, check_footer
 from likewise.io.read.open import input_errors
 from likewise.io.read.tables import DECODED, GROUPS, REWRITTEN, Stretch, TablePart, Task, parquet_cost
+from likewise.io.row_groups import encode_rows, write_row_groups
+
+T = TypeVar("T")
 
 WHOLE = 256 * MIB
 """Row groups up to this size (decompressed) are read at once, several at a time."""
@@ -31,7 +34,6 @@ SWOLLEN = 32 * MIB
 
 WRITTEN = 64 * MIB
 """Kept rows are collected up to about this size before they are written as a row group."""
-
 
 STEP = 1 << 14
 """Kept rows are read at most this many at a time."""
@@ -129,34 +131,41 @@ class Parquet(TablePart):
                     "create or download the file again"
                 )
 
-    def _kept(self, keep: Flags) -> Iterator[tuple[pa.Table, bool]]:
-        """Yield the kept rows, a few at a time, and whether they end a row group."""
+    def _kept(self, keep: Flags, use: Callable[[pa.Table], T]) -> Iterator[Callable[[], list[T]]]:
+        """Yield tasks that use the kept rows, about `WRITTEN` bytes at a time: one for a row group, several for a large
+        one, of which the rows are read here.
+        """
         with input_errors(self.file):
             self.check_rows(pq.read_metadata(self._path).num_rows, keep)
-        for tables in run_ahead(self._groups_kept(keep), 2):
-            yield from tables
-
-    def _groups_kept(self, keep: Flags) -> Iterator[Callable[[], Iterable[tuple[pa.Table, bool]]]]:
-        """Yield a task for each row group with kept rows; a small group is read ahead, a large one batch by batch."""
         first = 0
-        for group in range(self._metadata.num_row_groups):
-            rows = self._metadata.row_group(group).num_rows
+        for group, rows in enumerate(self.row_groups()):
             if keep[first : first + rows].any():
-                size = self._size(group, None)
-                step = max(1, min(STEP, WRITTEN // 4 * rows // max(1, size)))
-                read = partial(self._group_kept, group, first, step, keep)
-                yield partial(_at_once, read) if size <= min(WRITTEN, 4 * self.options.batch_bytes) else read
+                tables = self._group_kept(group, first, keep)
+                if self._size(group, None) <= min(2 * WRITTEN, 16 * self.options.batch_bytes):
+                    yield partial(_used, use, tables)
+                else:
+                    for table in tables:
+                        yield partial(_used, use, (table,))
+                        del table
             first += rows
 
-    def _group_kept(self, group: int, first: int, step: int, keep: Flags) -> Iterator[tuple[pa.Table, bool]]:
-        stop = first + self._metadata.row_group(group).num_rows
+    def _group_kept(self, group: int, first: int, keep: Flags) -> Iterator[pa.Table]:
+        """Yield the kept rows of a row group; where it is cut depends on the file alone."""
+        rows = self._metadata.row_group(group).num_rows
+        step = max(1, min(STEP, WRITTEN // 4 * rows // max(1, self._size(group, None))))
+        held: list[pa.Table] = []
         for start, batch in self._batches(group, first, step, whole=True):
             end = start + batch.num_rows
-            yield choose(batch, keep[start:end]), end == stop
+            held.append(choose(batch, keep[start:end]))
+            if end == first + rows or sum(table.nbytes for table in held) >= WRITTEN:
+                whole, held = pa.concat_tables(held), []
+                yield whole
+                del whole
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept rows with the schema of the file."""
-        return pa.concat_tables([self._schema.empty_table(), *(table for table, _ in self._kept(keep))])
+        read = chain.from_iterable(run_ahead(self._kept(keep, lambda table: table), 2))
+        return pa.concat_tables([self._schema.empty_table(), *read])
 
     @property
     def known_rows(self) -> int:
@@ -222,19 +231,17 @@ class Parquet(TablePart):
         _, batch = next(self._batches(group, 0, step, whole=True))
         return parquet_cost(pa.Table.from_batches([batch]), self._codecs())
 
-    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
-        """Write the kept rows with the schema, metadata and codecs of the file, row group by row group."""
-        with (
-            atomic(target, self.file.compression, parents=True) as out,
-            pq.ParquetWriter(out, self._schema, compression=self._codecs()) as writer,
-        ):
-            held: list[pa.Table] = []
-            for table, last in self._kept(keep):
-                held.append(table)
-                if last or sum(one.nbytes for one in held) >= WRITTEN:
-                    writer.write_table(pa.concat_tables(held))
-                    tick(sum(one.num_rows for one in held))
-                    held = []
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet, threads: int = 1) -> None:
+        """Write the kept rows with the schema, metadata and codecs of the file, row group by row group.
+
+        As many row groups are encoded at once as the memory of the run allows.
+        """
+        codecs = self._codecs()
+        encoded = self._kept(keep, partial(encode_rows, schema=self._schema, compression=codecs))
+        together = self.options.together(threads, 4 * WRITTEN)  # rows, their encoded bytes, and what decodes them
+        with atomic(target, self.file.compression, parents=True) as out:
+            for rows in write_row_groups(encoded, out, self._schema, codecs, together):
+                tick(rows)
 
     def _codecs(self) -> dict[str, str] | str:
         if self._metadata.num_row_groups == 0:
@@ -245,8 +252,8 @@ class Parquet(TablePart):
             return {column.path_in_schema: _codec(column.compression) for column in columns}
 
 
-def _at_once(read: Callable[[], Iterable[tuple[pa.Table, bool]]]) -> list[tuple[pa.Table, bool]]:
-    return list(read())
+def _used(use: Callable[[pa.Table], T], tables: Iterable[pa.Table]) -> list[T]:
+    return [use(table) for table in tables]
 
 
 def _codec(name: str) -> str:

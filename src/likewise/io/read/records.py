@@ -360,7 +360,7 @@ class RecordPart(TablePart):
         """Whether `put` compresses the rows, each by itself."""
         return False
 
-    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet, threads: int = 1) -> None:
         """Write head and kept rows with the bytes they had."""
         with atomic(target, None if self.packs_rows else self.file.compression, parents=True) as out:
             rows = self.kept_bytes(keep)

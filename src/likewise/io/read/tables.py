@@ -60,8 +60,8 @@ class TablePart(ABC):
         """Return all columns of the rows whose flag is set."""
 
     @abstractmethod
-    def write(self, keep: Flags, target: Path, tick: Tick = quiet) -> None:
-        """Write the rows whose flag is set, in the same format."""
+    def write(self, keep: Flags, target: Path, tick: Tick = quiet, threads: int = 1) -> None:
+        """Write the rows whose flag is set, in the same format: the same bytes with any number of threads."""
 
     @abstractmethod
     def look(self, shares: Sequence[float], size: int) -> Iterator[Stretch]:
@@ -248,12 +248,13 @@ class TableFiles(FileSource):
         parts = list(self._flags(keep))
         targets = [Path(directory) / part.file.relative for part, _ in parts]
         if len(parts) == 1:
-            parts[0][0].write(parts[0][1], targets[0], tick)
+            parts[0][0].write(parts[0][1], targets[0], tick, threads)
             return targets
+        each = max(1, threads // len(parts))
 
         def write(task: tuple[tuple[TablePart, Flags], Path]) -> int:
             (part, flags), target = task
-            part.write(flags, target)
+            part.write(flags, target, threads=each)
             return len(flags)
 
         for done in in_order(write, zip(parts, targets, strict=True), threads):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from likewise.io.ids import matching
 from likewise.io.read import Source
 from likewise.jobs.against import Against
 from likewise.jobs.explain.reasons import SetReason, SetScheme, VectorReason, explain_sets, explain_vectors
+from likewise.jobs.rows import Rows
 from likewise.jobs.state import State
 from likewise.search.cluster import Removal
 from likewise.search.common_shingles import value_table
@@ -91,27 +92,41 @@ class ItemReader:
 
 @dataclass(frozen=True)
 class CachedDocuments:
-    """The documents of a run that has just ended, still in memory, and their source: a report need not read them."""
+    """What is still in memory of a run that has just ended: a report need not read it.
+
+    The tables of the result, the source, and the documents, unless they were too large or are not text from files.
+    """
 
     collection: Collection
-    source: Source
-    _texts: Texts
+    source: Source | None
+    tables: Mapping[str, Rows]
+    _texts: Texts | None
 
     @classmethod
-    def of(cls, collection: Collection) -> CachedDocuments | None:
-        """Return the documents of a collection; None if they are not in memory, or not text from files."""
+    def of(cls, collection: Collection, tables: Mapping[str, Rows]) -> CachedDocuments:
+        """Return what there is of a collection."""
         items, source = collection.items, collection.source
-        if source is None or not source.files or not isinstance(items, TextItems):
-            return None
-        held = all(isinstance(chunk, TextChunk) for chunk in items.texts.chunks)
-        return cls(collection, source, items.texts) if held else None
+        texts = items.texts if isinstance(items, TextItems) else None
+        if texts is None or source is None or not source.files:
+            return cls(collection, source, tables, None)
+        return cls(collection, source, tables, texts if _in_memory(texts) else None)
+
+    @property
+    def complete(self) -> bool:
+        """True if the documents are in memory."""
+        return self._texts is not None
 
     def texts(self, wanted: set[str]) -> Iterator[tuple[str, str]]:
         """Yield the ids and the texts of the documents with these ids."""
+        assert self._texts is not None
         ids, rows = self.collection.ids, self.collection.rows
         numbered = ((int(id), id) for id in wanted if id.isdecimal() and int(id) < rows)
         for row, id in numbered if ids is None else matching(ids, wanted):
             yield id, self._texts[row]
+
+
+def _in_memory(texts: Texts) -> bool:
+    return all(isinstance(chunk, TextChunk) for chunk in texts.chunks)
 
 
 @dataclass(frozen=True)
@@ -254,6 +269,7 @@ class ExplainedRemovals:
     _about: Any
     _ids: Any
     _name: Callable[[Ints], Any]
+    _rows: Callable[[str], Rows]
     _offset: int
 
     def explain(self, id_a: Any, id_b: Any) -> SetReason:
@@ -288,9 +304,11 @@ class ExplainedRemovals:
         return trace.compare((id_a, id_b), (both[0], both[1]), first, scheme, found=found, notes=notes)
 
     @property
-    def held(self) -> CachedDocuments | None:
-        """The documents, if they are in memory."""
-        return CachedDocuments.of(self._collection)
+    def held(self) -> CachedDocuments:
+        """What is in memory of the run."""
+        return CachedDocuments.of(
+            self._collection, {name: self._rows(name) for name in ("pairs", "removed", "clusters")}
+        )
 
     def _common(self) -> Hashes | None:
         """Return the shingles that the run left out."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from likewise.base.arrays import map_words
 from likewise.base.memory import free_memory
+from likewise.io.read.parquet import WRITTEN
 from likewise.jobs.plan.machine import DOCUMENTS, Machine, others_load
 from likewise.jobs.plan.result import Forecast
 from likewise.jobs.plan.sample import InputSample, Trial
@@ -36,6 +37,7 @@ CROWD_GROWS = 0.15  # power of their number with which comparing a document of a
 COUNTING = 0.55  # share of the predicted cost of an exact join that is spent on counting symbols, in the stage "sets"
 PARSING = 5.0  # memory per byte of lines or records that is parsed
 WRITING = 5.0  # memory per byte of a row group that is written
+FURTHER = 3.0  # of another one at the same time
 BUFFERS = 60e6  # memory for what is being read and written
 READ_STEP = 27.0  # bytes on disk per document beside its text
 STEP = 40.0  # bytes on disk per document beside its keys
@@ -52,14 +54,13 @@ def forecast(sample: InputSample, machine: Machine, search: Search) -> Forecast:
 
 @dataclass(frozen=True)
 class StageCost:
-    """Seconds of one core: work that threads share, work of one thread, and work that is done beside that.
+    """Seconds of one core: work that threads share, and work of one thread.
 
     `wait` is the least time it takes, because of the disk.
     """
 
     shared: float = 0.0
     alone: float = 0.0
-    beside: float = 0.0
     wait: float = 0.0
 
     def __add__(self, other: StageCost) -> StageCost:
@@ -74,7 +75,7 @@ class StageCost:
 
     def cpu(self, machine: Machine) -> float:
         """Return the time of all cores; several that work at once are each a little slower."""
-        return self.shared * min(machine.threads, machine.cores) / machine.parallel + self.alone + self.beside
+        return self.shared * min(machine.threads, machine.cores) / machine.parallel + self.alone
 
 
 class Model:
@@ -218,10 +219,8 @@ class Model:
         rows = (2 * self.documents - self.kept + self.pairs) * self.machine.row
         disk = self.answer() / self.machine.write_speed
         once, again = self.kept * seen.rewrite, self.kept * seen.reread
-        if seen.files > 1:
+        if seen.files > 1 or seen.apart:
             return StageCost(shared=once + again, alone=rows, wait=disk)
-        if seen.ahead and self.machine.cores > 1:
-            return StageCost(alone=max(once, again) + rows, beside=min(once, again), wait=disk)
         return StageCost(alone=once + again + rows, wait=disk)
 
     def memory(self) -> float:
@@ -236,7 +235,8 @@ class Model:
         sets = self.joined_bytes() if self.exact else min(self.set_bytes * SET, 0.75 * budget.sets)
         crowds = self.crowd * MEMBER + 2 * min(self.crowd * self.sample.mean_set * 8 * SET, budget.sets)
         texts = BUFFERS if self.spilled else self.text * TEXT + n * named + parsed / 2  # which is not given back
-        written = WRITING * seen.group * min(seen.files, self.search.threads)
+        together = min(self.search.threads, max(1, budget.total // (4 * WRITTEN)) if seen.apart else seen.files)
+        written = (WRITING + FURTHER * (together - 1)) * seen.group
         return max(reading, base + texts + n * EACH + keys + max(sorting, sets, crowds, written))
 
     def joined_bytes(self) -> float:

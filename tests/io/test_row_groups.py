@@ -1,0 +1,107 @@
+"""Row groups that are encoded apart make the file that Arrow's own writer makes: byte for byte."""
+
+import io
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from likewise.io.read import Files, ReadOptions, open_source, parquet
+from likewise.io.row_groups import encode_rows, write_row_groups
+
+TAGS = pa.list_(pa.struct({"name": pa.string(), "n": pa.list_(pa.int64())}))
+WORDS = ["a rose", "", "is", None, "ein Röslein " * 300]
+
+
+def made(rows, columns=1):
+    """Columns of every kind; of the last kind several, more than a list of Thrift has room for in its first byte."""
+    random = np.random.default_rng(rows)
+    texts = [WORDS[i] for i in random.integers(0, len(WORDS), rows)]
+    table = pa.table(
+        {
+            "id": pa.array(random.integers(-(2**62), 2**62, rows)),
+            "text": pa.array(texts, pa.string()),
+            "kind": pa.array(texts, pa.string()).dictionary_encode(),
+            "at": pa.array(random.integers(0, 10**15, rows), pa.timestamp("us", tz="UTC")),
+            "flag": pa.array(random.random(rows) < 0.5),
+            "part": pa.array(random.random(rows), pa.float64()),
+            "tags": pa.array([[{"name": text, "n": [i] * (i % 3)}] * (i % 4) for i, text in enumerate(texts)], TAGS),
+        }
+    )
+    for number in range(columns):
+        table = table.append_column(f"more {number}", table.column("part"))
+    return table.replace_schema_metadata({"about": "a table of a test"})
+
+
+def by_arrow(tables, schema, compression):
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, schema, compression=compression) as writer:
+        for table in tables:
+            writer.write_table(table)
+    return out.getvalue()
+
+
+def apart(tables, schema, compression, threads):
+    out = io.BytesIO()
+    tasks = (partial(lambda table: [encode_rows(table, schema, compression)], table) for table in tables)
+    assert list(write_row_groups(tasks, out, schema, compression, threads)) == [table.num_rows for table in tables]
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [5], [0, 3, 0], [2000, 1, 500], [40] * 33], ids=str)
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "none", "gzip"])
+def test_the_file_is_that_of_arrows_own_writer(sizes, compression):
+    tables = [made(rows, columns=len(sizes)) for rows in sizes]
+    schema = made(0, columns=len(sizes)).schema
+    expected = by_arrow(tables, schema, compression)
+    for threads in (1, 2, 3):
+        assert apart(tables, schema, compression, threads) == expected
+    assert pq.read_table(io.BytesIO(expected)).num_rows == sum(sizes)
+
+
+def test_a_table_of_several_row_groups_is_taken_as_it_is():
+    table = pa.table({"id": np.arange(3 * (1 << 20) // 2)})
+    assert apart([table, table], table.schema, "zstd", 2) == by_arrow([table, table], table.schema, "zstd")
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["small groups", "large groups"])
+def test_kept_rows_are_the_same_bytes_whatever_the_threads_and_the_memory(tmp_path, monkeypatch, large):
+    """Row groups of any size, some of which lose all their rows, some none; large ones are divided."""
+    monkeypatch.setattr(parquet, "WRITTEN", 40_000 if large else parquet.WRITTEN)
+    table, source = made(6000), tmp_path / "a.parquet"
+    table = table.set_column(1, "text", pa.array(["word " * (i % 90) for i in range(6000)]))
+    pq.write_table(table, source, row_group_size=700, compression="zstd")
+    keep = np.random.default_rng(1).random(6000) < 0.7
+    keep[700:1400], keep[1400:2100] = False, True
+    written = set()
+    for threads in (1, 2, 3):
+        for row_bytes in (1, 1 << 62):
+            folder = tmp_path / f"{threads}-{row_bytes}"
+            opened = open_source(
+                Files([source]), ReadOptions(row_bytes=row_bytes, batch_bytes=1 << 12 if large else 1 << 24)
+            )
+            for _ in opened.batches():
+                pass
+            ticks = []
+            (target,) = opened.write_kept(keep, folder, threads, ticks.append)
+            assert sum(ticks) == keep.sum()
+            written.add(target.read_bytes())
+    assert len(written) == 1
+    assert pq.read_table(target).equals(pq.read_table(source).filter(pa.array(keep)))
+
+
+def test_all_that_dedup_writes_is_the_same_with_one_thread_and_with_three(tmp_path):
+    texts = [f"the {i % 1500} quick brown foxes jump over {i % 1500} lazy dogs and {i % 7} cats" for i in range(2000)]
+    pq.write_table(pa.table({"id": range(2000), "text": texts}), tmp_path / "a.parquet", row_group_size=300)
+    results = []
+    for threads in (1, 2, 3):
+        likewise.dedup(tmp_path / "a.parquet", id="id", threads=threads, out=tmp_path / str(threads))
+        likewise.dedup(texts, threads=threads, out=tmp_path / f"memory {threads}")
+        folders = (tmp_path / str(threads), tmp_path / f"memory {threads}")
+        files = sorted(file for folder in folders for file in folder.rglob("*.parquet"))
+        results.append([file.read_bytes() for file in files])
+    assert len(results[0]) >= 8
+    assert results[0] == results[1] == results[2]
