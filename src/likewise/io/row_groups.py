@@ -28,7 +28,8 @@ NUM_ROWS, ROW_GROUPS = 3, 4
 COLUMNS, GROUP_OFFSET, ORDINAL = 1, 5, 7
 """Fields of a row group."""
 CHUNK_METADATA = 3
-"""A field of a column chunk; its own offset is 0, as the format asks for."""
+CHUNK_OFFSETS = (2, 4, 6)
+"""Fields of a column chunk: its metadata, where these are repeated (0: nowhere), and where its indexes of pages are."""
 PAGE_OFFSETS = (9, 10, 11, 14)
 """Fields of the metadata of a column chunk: where its data, index and dictionary pages and its Bloom filter begin."""
 
@@ -92,7 +93,8 @@ def _moved_groups(footer: bytes, by: int, first: int) -> Iterator[bytes]:
         return _rewritten(footer, at, dict.fromkeys(PAGE_OFFSETS, moved))
 
     def chunks(at: int) -> bytes:
-        return _list([_rewritten(footer, place, {CHUNK_METADATA: metadata}) for place in _members(footer, at)])
+        changed = {**dict.fromkeys(CHUNK_OFFSETS, moved), CHUNK_METADATA: metadata}
+        return _list([_rewritten(footer, place, changed) for place in _members(footer, at)])
 
     (groups,) = (start for field, _, start, _ in _fields(footer, 0) if field == ROW_GROUPS)
     for number, at in enumerate(_members(footer, groups), first):
