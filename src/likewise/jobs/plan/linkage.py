@@ -288,7 +288,7 @@ def per_record(n: int) -> float:
 
 def _notes(sample: RecordsSample, memory: float, allowed: int) -> tuple[str, ...]:
     """Say what the user should know."""
-    found = ["the number of candidates is that of people; other tables may take half as long, or twice"]
+    found = ["the number of candidates is that of people; other tables may have fewer or more"]
     if not sample.exact:
         found.append("lines were counted, not records")
     if memory > allowed:
