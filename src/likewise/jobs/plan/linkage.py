@@ -2,7 +2,7 @@
 
 How many candidates there are, and how long they take, depends on the values: on how many records share a surname, a
 street. The costs are those of made-up people (benchmarks/people.py), whose values are as unevenly distributed as real
-ones; they are scaled by the speed of this machine. Other tables may take half as long, or twice.
+ones; they are scaled by the speed of this machine. They were compared with no other tables.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ READ = 9.5e-8  # per byte: columns to fields, and which of them say something
 BLOCK = 1.5e-7  # per byte: terms, their bands, and sorting these
 NEAR = 8e-5  # per record, if neighbours are searched
 COMPARE = 7.8e-7  # per candidate and field
-AGAIN = 1.8  # how many times longer it takes if the terms of texts do not stay in memory
+AGAIN = 2.3  # how many times longer it takes if the terms of texts do not stay in memory
 LEARN, LEARNED = 4.5, 5e-7  # for a sample of the candidates, and per candidate to score them
 DECIDE = 6.5e-7  # per candidate: clusters and tables
 
 # Bytes of memory.
 STARTED = 260e6  # of the process: code, kernels, and buffers
-TABLE = 1.4  # per byte while tables are read, beside the fields
-VALUES = 2.3  # per byte: the distinct values of all fields, in both spellings, and their words
-CODES = 16.0  # per record and field: the number of its value, twice, and what is made of it
+TABLE = 2.2  # per byte while tables are read, beside the fields
+VALUES, WORDS = 1.3, 1.0  # per byte: the distinct values of all fields, in both spellings, and then their words
+CODES = 8.0  # per record and field: the number of its value, twice; and again when fields are compared
 MARKS, KEYS = 72.0, 96.0  # per record, of bands: a byte for each minimum, and the keys
-SAMPLE = 400e6  # of the sample from which is learned
-CANDIDATE = 90.0  # per candidate: its records, its levels, its score, and what is decided
+SAMPLE = 500e6  # of the sample from which is learned
+CANDIDATE = 50.0  # per candidate: its records, its levels, its score, and what is decided
 TERMS, JUDGED = 9.0, 13.0  # per byte: terms of texts, if they stay in memory, and as what they are judged before
 
 # Bytes of disk.
@@ -251,8 +251,9 @@ def forecast_link(sample: RecordsSample, here: Machine, resources: Resources) ->
     stored = keys > budget.keys
     blocking = (0.0 if small else MARKS * n) + (0.0 if stored else keys) + budget.total / 8 * min(1.0, n / 5e6)
     learned = min(1.0, candidates / LEARNT)
-    scoring = SAMPLE * learned + CANDIDATE * candidates + (TERMS * text if kept else 0.0)
-    memory = STARTED + max(held + TABLE * text, held + max(blocking, scoring))
+    scoring = WORDS * text + CODES * n * fields + SAMPLE * learned + CANDIDATE * candidates
+    scoring += TERMS * text if kept else 0.0
+    memory = STARTED + held + max(TABLE * text, blocking, scoring)
     answer = MATCH * MATCHED * n
     spill = keys if stored else 0.0
     steps = (16.0 + fields + 4.0) * candidates
@@ -287,7 +288,7 @@ def per_record(n: int) -> float:
 
 def _notes(sample: RecordsSample, memory: float, allowed: int) -> tuple[str, ...]:
     """Say what the user should know."""
-    found = ["the number of candidates is that of people; other tables may take half as long, or twice"]
+    found = ["the number of candidates is that of people; other tables may have fewer or more"]
     if not sample.exact:
         found.append("lines were counted, not records")
     if memory > allowed:
