@@ -128,7 +128,8 @@ def main() -> None:
             console.print(rows[-1])
     show(rows)
     before = json.loads(asked.out.read_text())["table"] if asked.out.exists() else []
-    kept = [row for row in before if (row["collection"], row["earlier"]) not in {(r.collection, r.earlier) for r in rows}]
+    measured_now = {(row.collection, row.earlier) for row in rows}
+    kept = [row for row in before if (row["collection"], row["earlier"]) not in measured_now]
     asked.out.write_text(json.dumps({"table": kept + [asdict(row) for row in rows]}, indent=2) + "\n")
 
 

@@ -67,15 +67,16 @@ def two_best(side, scores, records):
 
 
 @kernel
-def band_keys(codes, offsets, terms_, bands, rows, seed, keys, marks, at):
-    """Write for every record a key for each band, made of `rows` minima of its terms, each of a bin of its own.
+def band_keys(codes, offsets, terms_, bands, rows, seeds, keys, marks):
+    """Write for every record a key for each band of each seed, made of `rows` minima of its terms, each of its own bin.
 
-    A band with an empty bin has key 0. `marks` gets a byte of every minimum (0: none), from column `at` on. Terms are
-    well-mixed hashes, so that their products with an odd number from the seed are as good as hashed again.
+    A band with an empty bin has key 0. `marks` gets a byte of every minimum (0: none). Terms are well-mixed hashes, so
+    that their products with an odd number from the seed are as good as hashed again; all seeds are used in one go, as
+    a minimum waits for the one before in its bin.
     """
-    odd = seed | U1
-    bins = np.uint64(bands * rows)
-    low = np.empty(bands * rows, np.uint64)
+    wide = bands * rows
+    bins = np.uint64(wide)
+    low = np.empty(seeds.size * wide, np.uint64)
     high = np.uint64(0xFFFFFFFFFFFFFFFF)
     for i in range(codes.shape[0]):
         low[:] = high
@@ -83,18 +84,19 @@ def band_keys(codes, offsets, terms_, bands, rows, seed, keys, marks, at):
             v = codes[i, f]
             if v >= 0:
                 for t in range(offsets[v], offsets[v + 1]):
-                    h = terms_[t] * odd
-                    place = ((h >> np.uint64(40)) * bins) >> np.uint64(24)
-                    low[place] = min(h, low[place])
-        for b in range(bands):
-            key = np.uint64(b + 1)
+                    for s in range(seeds.size):
+                        h = terms_[t] * (seeds[s] | U1)
+                        place = np.int64(((h >> np.uint64(40)) * bins) >> np.uint64(24)) + s * wide
+                        low[place] = min(h, low[place])
+        for b in range(seeds.size * bands):
+            key = np.uint64(b % bands + 1)
             whole = True
-            for r in range(rows):
-                h = low[b * rows + r]
+            for r in range(b * rows, (b + 1) * rows):
+                h = low[r]
                 if h == high:
                     whole = False
                 else:
-                    marks[i, at + b * rows + r] = h % np.uint64(255) + U1
+                    marks[i, r] = h % np.uint64(255) + U1
                 key = mix(key ^ h)
             keys[i, b] = (key >> np.uint64(33)) + U1 if whole else U0
 

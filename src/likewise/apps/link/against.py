@@ -246,8 +246,9 @@ def _first_of(entities: Ints) -> Ints:
     >>> _first_of(np.array([7, 3, 7, 3])).tolist()
     [0, 1, 0, 1]
     """
-    _, first, place = np.unique(entities, return_index=True, return_inverse=True)
-    return first[place]
+    first = np.empty(int(entities.max(initial=-1)) + 1, np.int64)
+    first[entities[::-1]] = np.arange(len(entities))[::-1]
+    return first[entities]
 
 
 def _all_labels(entities: Ints, copies: FurtherCopies, groups: Ints) -> Ints:
@@ -268,6 +269,6 @@ def _added(records: RecordTable, labels: Ints, since: int) -> pa.Table:
 
 def _merged(records: RecordTable, entities: Ints, labels: Ints, since: int) -> pa.Table:
     """Return the earlier entities that are one with another: cluster, and the cluster that it is now part of."""
-    firsts = np.unique(entities[:since])
-    gone = firsts[labels[firsts] != firsts]
+    rows = np.arange(since)
+    gone = rows[(entities[:since] == rows) & (labels[:since] != rows)]
     return pa.table({"cluster": records.names(gone), "into": records.names(labels[gone])})

@@ -228,7 +228,10 @@ def pairs_within(
     """
     n = len(groups)
     sizes = np.bincount(groups, minlength=n)
-    sizes[np.setdiff1d(groups, groups[since:])] = 0
+    if since:
+        listed = np.zeros(n, bool)
+        listed[groups[since:]] = True
+        sizes[~listed] = 0
     cap = _largest_listed(sizes[sizes > 1], max(MOST_LISTED, LISTED_PER_RECORD * n))
     home = groups[candidates.left]
     listed = (sizes[home] <= cap) | (home == candidates.left)

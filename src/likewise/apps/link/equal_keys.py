@@ -182,17 +182,15 @@ def banded(
     """
     records = len(fields[0].codes)
     marks = np.zeros((records, ROUNDS * BANDS * ROWS), np.uint8)
-    salts = [np.uint64((seed * ROUNDS + number + 1) * 0x9E3779B97F4A7C15 % 2**64) for number in range(ROUNDS)]
+    salts = np.array([(seed * ROUNDS + number + 1) * int(MIX) % 2**64 for number in range(ROUNDS)], np.uint64)
 
     def hash_rows(start: int) -> int:
         rows = slice(start, min(start + ROWS_AT_ONCE, records))
         codes, values = batch_terms(fields, rows)
-        some = np.zeros((len(codes), BANDS), np.uint32)
-        for number, salt in enumerate(salts):
-            place = number * BANDS * ROWS
-            kernels.band_keys(codes, values.offsets, values.terms, BANDS, ROWS, salt, some, marks[rows], place)
-            for band in range(BANDS):
-                keys.put_column(rows, number * BANDS + band, some[:, band])
+        some = np.empty((len(codes), ROUNDS * BANDS), np.uint32)
+        kernels.band_keys(codes, values.offsets, values.terms, BANDS, ROWS, salts, some, marks[rows])
+        for band in range(ROUNDS * BANDS):
+            keys.put_column(rows, band, some[:, band])
         return len(codes)
 
     for done in in_order(hash_rows, range(0, records, ROWS_AT_ONCE), threads):

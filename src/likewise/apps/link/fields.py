@@ -342,9 +342,9 @@ def values_of(field: Field, records: Ints) -> Field:
 
     Other records have no value in it.
     """
-    codes = np.unique(field.codes[records])
-    others = np.arange(0, len(field.texts), max(1, len(field.texts) // LISTED))
-    used = np.union1d(codes[codes >= 0], others)
+    listed = np.zeros(len(field.texts) + 1, bool)
+    listed[field.codes[records]] = listed[: -1 : max(1, len(field.texts) // LISTED)] = True
+    used = np.flatnonzero(listed[:-1])
     if len(used) == len(field.texts):
         return field
     places = np.full(len(field.texts) + 1, -1, np.int32)
