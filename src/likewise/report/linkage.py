@@ -40,7 +40,10 @@ def linkage_page(run: FinishedRun) -> ReportPage:
     read = (
         f"{counts['records_a']:,} and {counts['records_b']:,} records" if two else counted(counts["records"], "record")
     )
-    head = f"{counted(counts['matches'], 'match', 'matches')} among {read}"
+    among = read
+    if "records_new" in counts:
+        among = f"{counted(counts['records_new'], 'new record')} and {counts['records_earlier']:,} earlier ones"
+    head = f"{counted(counts['matches'], 'match', 'matches')} among {among}"
     tiles = [
         Tile(read.removesuffix(" records"), "records in two tables") if two else Tile.of(counts["records"], "record"),
         Tile.of(counts["matches"], "match", str(details.get("rule", "")), "matches"),
