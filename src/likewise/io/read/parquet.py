@@ -152,7 +152,7 @@ class Parquet(TablePart):
         stop = first + self._metadata.row_group(group).num_rows
         for start, batch in self._batches(group, first, step, whole=True):
             end = start + batch.num_rows
-            yield choose(batch, keep[start:end]), end == stop
+            yield choose(self.cut_batch(batch, start), keep[start:end]), end == stop
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept rows with the schema of the file."""
