@@ -34,7 +34,10 @@ def cut_out(source, *cuts):
     return len(texts)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9)), max_size=8), st.lists(st.booleans(), min_size=4, max_size=4))  # fmt: skip
+SPANS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9)), max_size=8)
+
+
+@given(SPANS, st.lists(st.booleans(), min_size=4, max_size=4))
 def test_cuts_are_those_of_a_set_of_places(spans, keep):
     spans = [(row, min(a, b), max(a, b)) for row, a, b in spans]
     texts = [bytes(range(97 + row, 107 + row)) for row in range(4)]
@@ -47,13 +50,16 @@ def test_cuts_are_those_of_a_set_of_places(spans, keep):
     assert found == left
     flags = np.array(keep)
     some = kept_cuts(cuts, flags)
-    table = some.cut_table(pa.table({"x": [text.decode() for text, flag in zip(texts, keep, strict=True) if flag]}), "x")
+    table = some.cut_table(
+        pa.table({"x": [text.decode() for text, flag in zip(texts, keep, strict=True) if flag]}), "x"
+    )
     assert table["x"].to_pylist() == [text.decode() for text, flag in zip(left, keep, strict=True) if flag]
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_json_lines(tmp_path, compressed):
-    lines = [json.dumps({"n": 1e5, "text": text, "deep": {"text": "x"}}, ensure_ascii=i % 2 == 0) for i, text in enumerate(TEXTS)]  # fmt: skip
+    rows = [{"n": 1e5, "text": text, "deep": {"text": "x"}} for text in TEXTS]
+    lines = [json.dumps(row, ensure_ascii=i % 2 == 0) for i, row in enumerate(rows)]
     lines[1] = lines[1].replace(": ", " :\t ")
     data = ("\n\n".join(lines) + "\r\n").encode()
     path = tmp_path / ("a.jsonl.gz" if compressed else "a.jsonl")

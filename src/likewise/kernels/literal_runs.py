@@ -13,10 +13,12 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.documents import document_units, longest_text, working_space
-from likewise.kernels.hashing import U0, U1, U3, U7, mix
+from likewise.kernels.hashing import U1, U3, U7, U8, U32
 from likewise.kernels.text import decode, shingles, word_from
 
 CONTINUES, TOP_TWO = np.uint8(0x80), np.uint8(0xC0)
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number: chooses the bit of a filter by other bits than those that choose the slot."""
 RECENT = 64
 """Runs of a document that are compared with a new one; a run that is found twice is dropped later."""
 
@@ -24,12 +26,14 @@ RECENT = 64
 class WindowTable(NamedTuple):
     """Windows of k words by their hash, and the items and places where they are.
 
-    filter: one bit for every possible beginning of a hash, set for those of windows. slots: an open-addressing table of
-    numbers of windows, -1 if free. values: the hash of every window. Window w is in items[starts[w]:starts[w + 1]], at
-    the same places of `places`. counters: where `counts` has the number of documents with this posting's window.
+    coarse, filter: bits that the hashes of windows set, in a small table and in a larger one. slots: an open-addressing
+    table of numbers of windows, -1 if free. values: the hash of every window. Window w is in
+    items[starts[w]:starts[w + 1]], at the same places of `places`. counters: of short items, which of `counts` is
+    theirs.
     """
 
     k: int
+    coarse: Any
     filter: Any
     slots: Any
     values: Any
@@ -55,45 +59,61 @@ class LiteralItems(NamedTuple):
 
 
 @kernel
-def enter_windows(values, slots, filter):
-    """Put the numbers of windows, whose hashes are all different, in free slots, and set their bits of the filter."""
+def enter_windows(values, slots, coarse, filter):
+    """Put the numbers of windows, whose hashes are all different, in free slots, and set their bits of the filters."""
     for number in range(values.size):
-        slot = first_slot(values[number], slots.size)
+        slot = values[number] & np.uint64(slots.size - 1)
         while slots[slot] >= 0:
             slot = (slot + U1) & np.uint64(slots.size - 1)
         slots[slot] = number
-        bit = filter_bit(values[number], filter.size)
-        filter[bit >> U3] |= np.uint8(1) << np.uint8(bit & U7)
+        for bits, bit in ((coarse, coarse_bit(values[number], coarse)), (filter, filter_bit(values[number], filter))):
+            bits[bit >> U3] |= np.uint8(1) << np.uint8(bit & U7)
 
 
 @inner
-def first_slot(value, size):
-    """Return the slot of a table of `size` slots, a power of two, where the search for a hash begins."""
-    return value & np.uint64(size - 1)
+def coarse_bit(value, bits):
+    """Return the bit of the coarse filter that a hash sets: other bits of the hash than those of the other filter."""
+    return (value >> U32) & np.uint64(8 * bits.size - 1)
 
 
 @inner
-def filter_bit(value, size):
-    """Return the bit of a filter of `size` bytes, a power of two, that a hash sets."""
-    return (value * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(61 - log2(size))
+def filter_bit(value, bits):
+    """Return the bit of the filter that a hash sets."""
+    return ((value >> U8) * SPREAD >> U8) & np.uint64(8 * bits.size - 1)
 
 
 @inner
-def log2(size):
-    """Return the binary logarithm of a power of two."""
-    bits = 0
-    while (1 << bits) < size:
-        bits += 1
-    return bits
+def is_set(bits, bit):
+    """Return 1 if a bit is set, else 0."""
+    return (bits[bit >> U3] >> np.uint8(bit & U7)) & np.uint8(1)
 
 
 @inner
-def window_number(value, table, down):
-    """Return the number of the window with this hash, -1 if there is none; `down` is the shift of the filter."""
-    bit = (value * np.uint64(0x9E3779B97F4A7C15)) >> down
-    if (table.filter[bit >> U3] >> np.uint8(bit & U7)) & np.uint8(1) == 0:
-        return -1
-    slot = first_slot(value, table.slots.size)
+def likely_windows(units, n, table, grams, places, passed):
+    """Hash every window of a document; write the places of those that pass both filters; return how many there are.
+
+    The coarse filter fits in the cache of a core, and the other is asked about the rest only. It is asked without a
+    branch, and without a place that depends on an answer, so that the processor waits for many answers at once.
+    """
+    if n < table.k or table.values.size == 0:
+        return 0
+    shingles(units, n, table.k, grams)
+    some, count = 0, 0
+    for i in range(n - table.k + 1):
+        places[some] = i
+        some += is_set(table.coarse, coarse_bit(grams[i], table.coarse))
+    for j in range(some):
+        passed[j] = is_set(table.filter, filter_bit(grams[places[j]], table.filter))
+    for j in range(some):
+        places[count] = places[j]
+        count += passed[j]
+    return count
+
+
+@inner
+def window_number(value, table):
+    """Return the number of the window with this hash, -1 if there is none."""
+    slot = value & np.uint64(table.slots.size - 1)
     while table.slots[slot] >= 0:
         if table.values[table.slots[slot]] == value:
             return np.int64(table.slots[slot])
@@ -112,7 +132,6 @@ def window_hashes(words, offsets, k, first_only, hashes, items, places):
         stop = 1 if first_only else n - k + 1
         shingles(words[offsets[item] : offsets[item + 1]], stop + k - 1, k, hashes[count:])
         for place in range(stop):
-            hashes[count] = mix(hashes[count])
             items[count] = item
             places[count] = place
             count += 1
@@ -151,75 +170,72 @@ def search_documents(data, offsets, first, units_of, known, runs, seen):
     """
     largest = longest_text(offsets)
     units = np.empty(largest, np.uint64)
-    grams = np.empty(largest, np.uint64)
-    room = np.empty(working_space(largest), np.uint64)
+    grams, places = np.empty(largest, np.uint64), np.empty(largest, np.int64)
+    room, passed = np.empty(working_space(largest), np.uint64), np.empty(largest, np.uint8)
     long, short, words = known.windows, known.short, known.words
-    long_down, short_down = np.uint64(61 - log2(long.filter.size)), np.uint64(61 - log2(short.filter.size))
     written, marked = 0, 0
     for row in range(first, offsets.size - 1):
         n = document_units(data, offsets[row], offsets[row + 1], units_of, room, units)
         before, marked_before = written, marked
         full = False
-        if n >= long.k and long.values.size:
-            shingles(units, n, long.k, grams)
-            for i in range(n - long.k + 1):
-                window = window_number(mix(grams[i]), long, long_down)
-                if window < 0:
+        for c in range(likely_windows(units, n, long, grams, places, passed)):
+            i = places[c]
+            window = window_number(grams[i], long)
+            if window < 0:
+                continue
+            if marked == seen.shape[0]:
+                full = True
+                break
+            seen[marked, 0], seen[marked, 1] = row, window
+            marked += 1
+            if known.counts[window] > known.common:
+                continue
+            for p in range(long.starts[window], long.starts[window + 1]):
+                item, place = np.int64(long.items[p]), np.int64(long.places[p])
+                if is_recent(runs, before, written, item, i - place, i):
                     continue
-                if marked == seen.shape[0]:
+                start, stop = known.offsets[item], known.offsets[item + 1]
+                low = 0
+                while low < i and low < place and units[i - low - 1] == words[start + place - low - 1]:
+                    low += 1
+                high = 0
+                while i + high < n and start + place + high < stop and units[i + high] == words[start + place + high]:
+                    high += 1
+                if high < long.k:
+                    continue
+                if written == runs.shape[0]:
                     full = True
                     break
-                seen[marked, 0], seen[marked, 1] = row, window
+                runs[written, 0], runs[written, 1] = row, item
+                runs[written, 2], runs[written, 3], runs[written, 4] = i - low, place - low, low + high
+                written += 1
+            if full:
+                break
+        for c in range(0 if full else likely_windows(units, n, short, grams, places, passed)):
+            i = places[c]
+            window = window_number(grams[i], short)
+            if window < 0:
+                continue
+            for p in range(short.starts[window], short.starts[window + 1]):
+                item = np.int64(short.items[p])
+                start, size = known.offsets[item], known.offsets[item + 1] - known.offsets[item]
+                high = 0
+                while high < size and i + high < n and units[i + high] == words[start + high]:
+                    high += 1
+                if high < size:
+                    continue
+                if marked == seen.shape[0] or written == runs.shape[0]:
+                    full = True
+                    break
+                seen[marked, 0], seen[marked, 1] = row, short.counters[p]
                 marked += 1
-                if known.counts[window] > known.common:
+                if known.counts[short.counters[p]] > known.rare:
                     continue
-                for p in range(long.starts[window], long.starts[window + 1]):
-                    item, place = np.int64(long.items[p]), np.int64(long.places[p])
-                    if is_recent(runs, before, written, item, i - place, i):
-                        continue
-                    start, stop = known.offsets[item], known.offsets[item + 1]
-                    low = 0
-                    while low < i and low < place and units[i - low - 1] == words[start + place - low - 1]:
-                        low += 1
-                    high = 0
-                    while i + high < n and start + place + high < stop and units[i + high] == words[start + place + high]:
-                        high += 1
-                    if high < long.k:
-                        continue
-                    if written == runs.shape[0]:
-                        full = True
-                        break
-                    runs[written, 0], runs[written, 1] = row, item
-                    runs[written, 2], runs[written, 3], runs[written, 4] = i - low, place - low, low + high
-                    written += 1
-                if full:
-                    break
-        if n >= short.k and short.values.size and not full:
-            shingles(units, n, short.k, grams)
-            for i in range(n - short.k + 1):
-                window = window_number(mix(grams[i]), short, short_down)
-                if window < 0:
-                    continue
-                for p in range(short.starts[window], short.starts[window + 1]):
-                    item = np.int64(short.items[p])
-                    start, size = known.offsets[item], known.offsets[item + 1] - known.offsets[item]
-                    high = 0
-                    while high < size and i + high < n and units[i + high] == words[start + high]:
-                        high += 1
-                    if high < size:
-                        continue
-                    if marked == seen.shape[0] or written == runs.shape[0]:
-                        full = True
-                        break
-                    seen[marked, 0], seen[marked, 1] = row, short.counters[p]
-                    marked += 1
-                    if known.counts[short.counters[p]] > known.rare:
-                        continue
-                    runs[written, 0], runs[written, 1] = row, item
-                    runs[written, 2], runs[written, 3], runs[written, 4] = i, 0, size
-                    written += 1
-                if full:
-                    break
+                runs[written, 0], runs[written, 1] = row, item
+                runs[written, 2], runs[written, 3], runs[written, 4] = i, 0, size
+                written += 1
+            if full:
+                break
         if full:
             return row, before, marked_before
     return offsets.size - 1, written, marked

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.decontaminate.item_sets import OWNER, SHORTEST, ItemSets, WindowIndex, read_sets
-from likewise.apps.decontaminate.result import Decontamination, Hits, hit_table, set_table
+from likewise.apps.decontaminate.result import Decontamination, ItemHits, hit_table, set_table
 from likewise.apps.decontaminate.search import ALL_WORDS, AT, DOCUMENT, END, ITEM, ITEM_AT, START, WORDS, search_chunk
 from likewise.apps.passages.passages import DocumentReader
 from likewise.base import checks
@@ -32,7 +32,7 @@ ACTIONS = ("drop", "cut", "report")
 LONG_RUN = 25
 """Words in a row from which a run counts, however long the item is: nobody writes the same 25 words by chance."""
 LEAST_COMMON, MOST_COMMON, PART_COMMON = 10, 1000, 1000
-"""By default a phrase is frequent if more than one document in 1,000 has it, more than 10, or more than 1,000 in all."""
+"""By default a phrase is frequent if one document in 1,000 has it, and more than 10; or more than 1,000 in all."""
 BYTES_A_RUN = 200
 """Memory that a run takes besides its text, until it is decided which of them count."""
 WHOLE, MOST, LONG, SHORT = range(4)
@@ -107,8 +107,8 @@ def decontaminate(
         default the row number. test_lines: text files of tests hold one item per line, not one item each.
 
     Words are compared as the shinglers make them: without regard to case, punctuation, blanks and line breaks. Every
-    run of at least `length` words that a document shares with an item is found, and compared letter by letter. It counts
-    if it is rare, and enough of the item:
+    run of at least `length` words that a document shares with an item is found, and compared letter by letter. It
+    counts if it is rare, and enough of the item:
 
     - rare: at least one window of `length` words in it is in at most `common` documents of the corpus; by default in
       one of 1,000, but not less than 10 and not more than 1,000 documents. What more documents have is a frequent
@@ -147,7 +147,9 @@ def decontaminate(
         items = read_sets(tests, reading, named, budget, resources.threads)
         index = WindowIndex.of(items.chunk, length)
     if out is not None:
-        Decontamination.check_folder(out, [*reader.source.files, *(one for tests in items.sources for one in tests.files)])
+        Decontamination.check_folder(
+            out, [*reader.source.files, *(one for tests in items.sources for one in tests.files)]
+        )
     before = reader.source.identity(content=False)
     hits = _judged(_found(reader, index, rules, resources, log), items, index, rules, reader.rows)
     with log.stage("tables"):
@@ -161,7 +163,12 @@ def decontaminate(
         log.counts[name] = sum(per_set[name].to_pylist())
     log.details["frequent_phrase"] = {"documents": hits.limit}
     _note(log, hits.limit)
-    reported = {"text": text, "id": id, "columns": None if named is None else list(named), "test_id": test_id}
+    reported: dict[str, Any] = {
+        "text": text,
+        "id": id,
+        "columns": None if named is None else list(named),
+        "test_id": test_id,
+    }
     reported |= {"test_lines": test_lines, "lines": lines, "html": html, "plain": plain, **shared}
     parameters = {"action": action, **asdict(rules), **reported, **resources.used}
     if reader.source.identity(content=False) != before:
@@ -187,7 +194,7 @@ def _check_cut(reader: DocumentReader, html: bool) -> None:
 
 def _found(
     reader: DocumentReader, index: WindowIndex, rules: ContaminationRules, resources: Resources, log: RunLog
-) -> Hits:
+) -> ItemHits:
     """Search the corpus; count in how many documents each window of an item is."""
     most, threads = resources.budget.total // 4, resources.threads
     runs, places, texts, held = [np.empty((0, 5), np.int64)], [np.empty((0, 5), np.int64)], [], 0
@@ -214,10 +221,12 @@ def _found(
                     "with memory='SIZE', or let fewer phrases count with a smaller 'common'"
                 )
             tick(part.documents)
-    return Hits(np.concatenate(runs), np.concatenate(places), texts)
+    return ItemHits(np.concatenate(runs), np.concatenate(places), texts)
 
 
-def _judged(found: Hits, items: ItemSets, index: WindowIndex, rules: ContaminationRules, documents: int) -> Hits:
+def _judged(
+    found: ItemHits, items: ItemSets, index: WindowIndex, rules: ContaminationRules, documents: int
+) -> ItemHits:
     """Keep the runs that count: rare ones, equal letter by letter, that are enough of their item; say why."""
     sizes, limit = np.diff(index.offsets), rules.limit(documents)
     least = np.empty(len(found), np.int64)
@@ -234,7 +243,12 @@ def _judged(found: Hits, items: ItemSets, index: WindowIndex, rules: Contaminati
     covered_words(groups, runs[:, ITEM_AT], runs[:, WORDS], covered)
     size_of = sizes[runs[:, ITEM]]
     why = np.select(
-        [size_of < rules.length, runs[:, WORDS] == size_of, covered >= rules.share * size_of, runs[:, WORDS] >= LONG_RUN],
+        [
+            size_of < rules.length,
+            runs[:, WORDS] == size_of,
+            covered >= rules.share * size_of,
+            runs[:, WORDS] >= LONG_RUN,
+        ],
         [SHORT, WHOLE, MOST, LONG],
         -1,
     )
@@ -243,7 +257,7 @@ def _judged(found: Hits, items: ItemSets, index: WindowIndex, rules: Contaminati
     return replace(found.some(order), frequent=_frequent(index, rules, limit, found))
 
 
-def _same_words(found: Hits, chunk: TextChunk) -> Flags:
+def _same_words(found: ItemHits, chunk: TextChunk) -> Flags:
     """Compare the words of runs with those of their items, letter by letter: equal hashes are not taken for equal."""
     same = np.zeros(len(found), bool)
     if len(found):
@@ -253,7 +267,7 @@ def _same_words(found: Hits, chunk: TextChunk) -> Flags:
     return same
 
 
-def _frequent(index: WindowIndex, rules: ContaminationRules, limit: int, hits: Hits) -> Flags:
+def _frequent(index: WindowIndex, rules: ContaminationRules, limit: int, hits: ItemHits) -> Flags:
     """Return which texts of items are in documents, in part or whole, only as frequent phrases."""
     sizes = np.diff(index.offsets)
     owners = np.repeat(np.arange(len(sizes)), sizes)
@@ -265,7 +279,7 @@ def _frequent(index: WindowIndex, rules: ContaminationRules, limit: int, hits: H
     return flags
 
 
-def _remains(hits: Hits, documents: int, action: str) -> tuple[Flags, TextCuts | None]:
+def _remains(hits: ItemHits, documents: int, action: str) -> tuple[Flags, TextCuts | None]:
     """Return which documents are kept, and what is cut out of them."""
     keep = np.ones(documents, bool)
     rows = hits.runs[:, DOCUMENT]

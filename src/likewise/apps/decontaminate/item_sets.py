@@ -36,8 +36,8 @@ MOST_PLACES, MOST_IN_ITEM = 100, 4
 about an item. Of one item the first few places are enough: a run is followed from any of them."""
 BYTES_A_WORD = 60
 """Memory that the index takes for each word of the tests while it is made."""
-FILTER_BITS = 16
-"""Bits of the filter for every window: a word of a document that begins none is looked up in 1 of 16 cases."""
+COARSE = 1 << 20
+"""Bytes of the coarse filter: what a core's own cache holds."""
 Numbers = NDArray[np.int32]
 
 
@@ -252,6 +252,9 @@ def _table(k: int, hashes: Hashes, items: Numbers, places: Numbers) -> WindowTab
     """Return windows, ordered by hash, as a table."""
     values, begins = np.unique(hashes, return_index=True)
     slots = np.full(1 << table_bits(len(values)), -1, np.int32)
-    marks = np.zeros(1 << table_bits(len(values) * FILTER_BITS // 16), np.uint8)
-    enter_windows(values, slots, marks)
-    return WindowTable(k, marks, slots, values, np.append(begins, len(hashes)), items, places, np.zeros(0, np.int32))
+    marks = np.zeros(1 << table_bits(len(values)), np.uint8)
+    coarse = np.zeros(min(len(marks), COARSE), np.uint8)
+    enter_windows(values, slots, coarse, marks)
+    return WindowTable(
+        k, coarse, marks, slots, values, np.append(begins, len(hashes)), items, places, np.zeros(0, np.int32)
+    )

@@ -28,7 +28,7 @@ REASONS = ("whole", "most", "long", "short")
 
 
 @dataclass(frozen=True)
-class Hits:
+class ItemHits:
     """Runs of words that documents share with items; `search` names the columns of `runs` and `places`.
 
     documents: how many documents have the rarest window of each run. shares: how much of the item the document has.
@@ -47,7 +47,7 @@ class Hits:
     def __len__(self) -> int:
         return len(self.runs)
 
-    def some(self, which: NDArray[Any]) -> Hits:
+    def some(self, which: NDArray[Any]) -> ItemHits:
         """Return those that flags choose, or those with these numbers, in this order."""
         rows = np.flatnonzero(which) if which.dtype == bool else which
         chosen = {name: getattr(self, name) for name in ("runs", "places", "documents", "shares", "why")}
@@ -137,7 +137,7 @@ class Decontamination(Result):
         return folder
 
 
-def hit_table(hits: Hits, items: ItemSets, sizes: Ints, names: Any) -> pa.Table:
+def hit_table(hits: ItemHits, items: ItemSets, sizes: Ints, names: Any) -> pa.Table:
     """Return the table of hits: each of them for every test set that has the item, with the first one there."""
     owners = Owners.of(items)
     repeats = owners.starts[hits.runs[:, ITEM] + 1] - owners.starts[hits.runs[:, ITEM]]
@@ -170,7 +170,7 @@ def _strings(texts: list[bytes]) -> Any:
     return pa.array(texts, pa.large_binary()).view(pa.large_string())
 
 
-def set_table(hits: Hits, items: ItemSets, sizes: Ints) -> pa.Table:
+def set_table(hits: ItemHits, items: ItemSets, sizes: Ints) -> pa.Table:
     """Return the table of test sets: how many items each has, how many of them are in documents, and in how many."""
     count = len(items.names)
     sets, texts = np.array(items.sets, np.int64), np.array(items.text_of, np.int64)

@@ -140,7 +140,7 @@ class Ipc(TablePart):
         self.check_rows(first, keep)
 
     def cut_batch(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | pa.Table:
-        """Return rows with their texts cut; an Arrow file has one dictionary for all batches, which then would not do."""
+        """Return rows with their texts cut; an Arrow file has one dictionary for all batches, which cannot change."""
         if self.cuts is not None and pa.types.is_dictionary(batch.schema.field(self.options.text).type):
             raise InputError(
                 f"{self.file.name}: the column '{self.options.text}' is dictionary-encoded, and nothing can be cut out "

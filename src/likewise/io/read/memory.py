@@ -91,7 +91,9 @@ class InMemory(Source):
         check_flags(keep, int(good.sum()), self._kind)
         flags = good.copy()
         flags[good] = keep
-        table = choose(self._table, flags) if self._order is None else self._table.take(self._order.filter(pa.array(flags)))
+        table = (
+            choose(self._table, flags) if self._order is None else self._table.take(self._order.filter(pa.array(flags)))
+        )
         cuts = kept_cuts(self._cuts, keep)
         return table if cuts is None else cuts.cut_table(table, self.options.text, self.options.encoding_errors)
 
