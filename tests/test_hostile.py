@@ -291,6 +291,13 @@ JOBS = {
     ),
     "nearest": (likewise.nearest, {"source": POINTS, "other": POINTS, "k": 1, "measure": "angle", **VECTORS}),
     "passages": (likewise.passages, {"suspects": TEXTS, "sources": TEXTS, "length": 3, "gap": 1, "threads": 1}),
+    "decontaminate": (
+        likewise.decontaminate,
+        {
+            "corpus": TEXTS, "tests": TEXTS, "action": "drop", "length": 8, "share": 0.5, "common": None, "rare": 3,
+            "test_lines": False, "threads": 1,
+        },
+    ),
     "link": (
         likewise.link,
         {

@@ -10,10 +10,11 @@ import pytest
 import likewise
 
 PUBLIC = {
-    "functions": "articles candidates choose_k dedup explain fingerprints identical link mirrors nearest pairs "
-    "passages plan recommend relink rethreshold tune write_report",
+    "functions": "articles candidates choose_k decontaminate dedup explain fingerprints identical link mirrors "
+    "nearest pairs passages plan recommend relink rethreshold tune write_report",
     "index": "Index",
-    "results": "Articles Dedup Explanation Fingerprints Forecast Links Mirrors Nearest Pairs Passages Recommendations",
+    "results": "Articles Decontamination Dedup Explanation Fingerprints Forecast Links Mirrors Nearest Pairs "
+    "Passages Recommendations",
     "sets and shinglers": "Chars Keep Sets StopWords Tokens Urls Words",
     "families": "Banding BitSampling BitSignatures CauchyLines GridTriples Hyperplanes MinHash RandomLines SameField "
     "SignSketch Signatures SimHash Similarities Stripes UnaryCode WeightedMinHash",
@@ -44,7 +45,9 @@ def test_a_name_is_a_function_or_a_class(name: str) -> None:
     assert value.__name__ == name
 
 
-@pytest.mark.parametrize("name", ["articles", "fingerprints", "link", "mirrors", "passages", "recommend"])
+@pytest.mark.parametrize(
+    "name", ["articles", "decontaminate", "fingerprints", "link", "mirrors", "passages", "recommend"]
+)
 def test_applications_are_found_by_their_name(name: str) -> None:
     """One name in Python, on the command line and in the folder."""
     from likewise.cli import COMMANDS

@@ -2,6 +2,7 @@
 
 from . import apps, exact, measures, theory
 from .apps.articles import Articles, articles
+from .apps.decontaminate import Decontamination, decontaminate
 from .apps.fingerprints import Fingerprints, fingerprints
 from .apps.link import Links, link, relink
 from .apps.mirrors import Mirrors, mirrors
@@ -52,6 +53,7 @@ __all__ = [
     "Chars",
     "ColumnError",
     "DamagedError",
+    "Decontamination",
     "Dedup",
     "Explanation",
     "Fingerprints",
@@ -95,6 +97,7 @@ __all__ = [
     "articles",
     "candidates",
     "choose_k",
+    "decontaminate",
     "dedup",
     "exact",
     "explain",

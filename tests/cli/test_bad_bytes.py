@@ -36,6 +36,8 @@ TEXTS = [
     ["plan", "{}", "--id", "id", "--on-error", "skip"],
     ["passages", "{}", "--sources", "good.jsonl", "--id", "id", "--out", "o"],
     ["passages", "good.jsonl", "--sources", "{}", "--on-error", "skip", "--out", "o"],
+    ["decontaminate", "{}", "--tests", "good.jsonl", "--columns", "text", "--action", "cut", "--out", "o"],
+    ["decontaminate", "good.jsonl", "--tests", "{}", "--columns", "text", "--on-error", "skip", "--out", "o"],
     ["articles", "{}", "--shingle", "words:3", "--keep", "max:score", "--out", "o"],
     ["articles", "{}", "--html", "--shingle", "stopwords:en", "--out", "o"],
     ["explain", "{}#1", "good.jsonl#0", "--json"],

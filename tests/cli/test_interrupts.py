@@ -37,6 +37,7 @@ COMMANDS = {
     "link": ("block", ["people.csv"]),
     "mirrors": ("join", ["urls.txt"]),
     "passages": ("passages", ["a.txt", "--sources", "a.txt", "--lines"]),
+    "decontaminate": ("search", ["a.txt", "--tests", "a.txt", "--lines"]),
     "recommend": ("customers", ["bought.csv"]),
 }
 """The stage in which a command is interrupted, and its words."""

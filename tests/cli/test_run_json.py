@@ -50,6 +50,7 @@ CALLS: dict[str, list[str]] = {
     "link": ["link people.csv others.csv --out run"],
     "link again": ["link people.csv others.csv --scored --out first", "link --from first --threshold 5 --out run"],
     "passages": ["passages docs.parquet --sources more.parquet --out run"],
+    "decontaminate": ["decontaminate docs.parquet --tests more.parquet --out run"],
     "articles": ["articles docs.parquet --shingle stopwords:en --out run"],
     "mirrors": ["mirrors urls.txt --out run"],
     "recommend": ["recommend ratings.csv --out run"],

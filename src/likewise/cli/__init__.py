@@ -44,6 +44,7 @@ GROUPS = {
         "passages": "Find text copied from sources: the passages and their positions in both documents.",
         "explain": "Explain why two documents are similar: side by side, what they share, and how the search "
         "finds them.",
+        "decontaminate": "Find items of test sets in training documents, and remove the documents or the passages.",
         "articles": "Group web pages that carry the same article, ignoring the text around it.",
         "mirrors": "Find hosts that mirror each other, and fold pages along their links.",
         "recommend": "Collaborative filtering: similar customers, similar items, recommendations.",

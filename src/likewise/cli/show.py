@@ -43,6 +43,8 @@ STAGES = {
     "tables": "building tables",
     "index": "indexing sources",
     "passages": "finding passages",
+    "tests": "reading the tests",
+    "search": "searching the corpus",
     "measure": "measuring documents",
     "confirm": "comparing texts of pages",
     "links": "reading links",

@@ -244,6 +244,11 @@ def passages() -> None:
     found(TEXTS, TEXTS)
 
 
+def decontaminate() -> None:
+    """Find items of tests in documents."""
+    likewise.decontaminate(TEXTS, tests=[TEXTS[0], " ".join(WORDS[3:9])], action="cut")
+
+
 def link() -> None:
     """Link a few records, and block them as many are blocked."""
     from likewise.apps.link import link
@@ -296,7 +301,7 @@ def recommend() -> None:
 
 LONGEST_FIRST: tuple[Callable[[], None], ...] = (
     *(words, bands, link, join, clusters, tuning, mirrors, crowd, passages, fingerprints, chars, vectors),
-    *(stop_words, recommend, pages, tokens, indexes, stored_index, stored_vectors),
+    *(stop_words, decontaminate, recommend, pages, tokens, indexes, stored_index, stored_vectors),
 )
 PARTS = {part.__name__: part for part in LONGEST_FIRST}
 """What is compiled, in the order in which processes begin with it: long parts first, few of their kernels in common."""

@@ -90,6 +90,10 @@ def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: Cac
         from likewise.report.linkage import linkage_page
 
         return rendered(linkage_page(run))
+    if run.command == "decontaminate":
+        from likewise.report.contamination import contamination_page
+
+        return rendered(contamination_page(run))
     from likewise.report import others
 
     makers: dict[str, Callable[[FinishedRun], Any]] = {

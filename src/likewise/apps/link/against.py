@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from likewise.apps.link.alarms import judge
 from likewise.apps.link.blocking import TERMS, RecordPairs, block
 from likewise.apps.link.decision import NOTHING_KNOWN, MatchRules
-from likewise.apps.link.entities import FurtherCopies, pairs_within
+from likewise.apps.link.entities import pairs_within
 from likewise.apps.link.fields import as_strings, values_of
+from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.learned_rules import AGAIN, MODEL, LearnedRules
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.records import RecordTable, ids_of, plain_column, read_table

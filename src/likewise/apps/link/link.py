@@ -14,7 +14,8 @@ from likewise.apps.link.alarms import judge
 from likewise.apps.link.blocking import RecordPairs, block, completeness, estimated_blocking_recall
 from likewise.apps.link.checkpoints import LinkCheckpoints, checkpoints
 from likewise.apps.link.decision import NOTHING_KNOWN, Decision, KnownPairs, MatchRules
-from likewise.apps.link.entities import FurtherCopies, chosen_pairs, pairs_within
+from likewise.apps.link.entities import chosen_pairs, pairs_within
+from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, labelled_pairs, merged, quality
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.points import check_weights

@@ -11,9 +11,10 @@ import numpy as np
 
 from likewise.apps.link.agreement import ALL_TEXT, EQUAL, PARTS, STEPS, FieldAgreement
 from likewise.apps.link.decision import Decision, KnownPairs, MatchRules
-from likewise.apps.link.entities import CLIP, FurtherCopies
+from likewise.apps.link.entities import CLIP
 from likewise.apps.link.equal_keys import LIMIT
 from likewise.apps.link.fields import Field, Floats
+from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import ModelScorer, ScoredRecords
 from likewise.apps.link.window import Window

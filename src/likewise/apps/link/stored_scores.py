@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.decision import KnownPairs
-from likewise.apps.link.entities import KEPT, FurtherCopies
 from likewise.apps.link.fields import Floats
+from likewise.apps.link.further_copies import KEPT, FurtherCopies
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import POINTS, UNIT, ScoredRecords

@@ -16,8 +16,8 @@ import numpy as np
 from likewise.apps.link.best_partners import ranked_pairs
 from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.decision import Decision, KnownPairs, MatchRules
-from likewise.apps.link.entities import FurtherCopies
 from likewise.apps.link.fields import Floats
+from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, LinkQuality, MatchCurve, Question
 from likewise.apps.link.model import scores_of, train
 from likewise.apps.link.records import RecordTable

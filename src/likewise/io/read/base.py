@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from likewise.base.memory import A_ROW
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import InputFile
 from likewise.io.seals import identity
+
+if TYPE_CHECKING:
+    from likewise.io.read.cuts import TextCuts
 
 MIB = 1 << 20
 
@@ -147,6 +150,14 @@ class Source(ABC):
     def given(self) -> list[str]:
         """The paths, folders and globs that the user gave; none for objects in memory."""
         return []
+
+    def cut_texts(self, cuts: TextCuts | None) -> None:
+        """From now on, return and write kept rows without these passages of their texts; raise where that cannot be.
+
+        Rows are numbered as they were delivered. Call it after reading.
+        """
+        if cuts is not None:
+            raise ParameterError(f"Nothing can be cut out of {self.describe()[0].get('object', 'this input')}.")
 
     def pages(self, rows: int) -> Flags:
         """Return which of the delivered rows were read as HTML pages. Call it after reading."""

@@ -8,7 +8,7 @@ record ends in the file nor, of bytes that are not UTF-8, in which one they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
@@ -183,6 +183,24 @@ class Delimited(RecordPart):
             if fields != [b""] or data[start:end].strip(b"\r\n"):
                 yield fields
             start = end
+
+    def cut_row(self, data: bytes, cut: Callable[[bytes], bytes]) -> bytes:
+        """Return a record with its text cut; its other fields stay as they are."""
+        place = 0
+        for name in self.names:
+            found = _fields(self.delimiter).match(data, place)
+            assert found is not None
+            quoted, rest, stop = found.groups()
+            if stop in (b"\n", b""):
+                rest = rest.removesuffix(b"\r")
+            if name == self.options.text:
+                text = rest if quoted is None else quoted.replace(b'""', b'"') + rest
+                text = cut(text.decode(errors=self.options.encoding_errors).encode())
+                if quoted is not None or any(mark in text for mark in (self.delimiter.encode(), b'"', b"\n", b"\r")):
+                    text = b'"' + text.replace(b'"', b'""') + b'"'
+                return data[:place] + text + data[found.start(2) + len(rest) :]
+            place = found.end()
+        return data
 
     def _row(self, fields: list[bytes]) -> Row | Trouble:
         if len(fields) != len(self.names):

@@ -132,12 +132,21 @@ class Ipc(TablePart):
                     self.check_rows(stop, keep)
                 if keep[first:stop].any():
                     check_batch(batch, self.file.name)
-                    yield choose(batch, keep[first:stop])
+                    yield choose(self.cut_batch(batch, first), keep[first:stop])
                 first = stop
         except FormatError:
             if not self.broken:
                 raise
         self.check_rows(first, keep)
+
+    def cut_batch(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | pa.Table:
+        """Return rows with their texts cut; an Arrow file has one dictionary for all batches, which cannot change."""
+        if self.cuts is not None and pa.types.is_dictionary(batch.schema.field(self.options.text).type):
+            raise InputError(
+                f"{self.file.name}: the column '{self.options.text}' is dictionary-encoded, and nothing can be cut out "
+                "of it in an Arrow file; write the file as Parquet first"
+            )
+        return super().cut_batch(batch, first)
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept rows with the schema of the file."""

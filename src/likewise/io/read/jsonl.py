@@ -6,6 +6,7 @@ A line is good if either parser accepts it, so the result does not depend on how
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -123,6 +124,13 @@ class JsonLines(RecordPart):
                 return None
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
         return CleanBatch(batch, rows, id_strings=id_strings)
+
+    def cut_row(self, data: bytes, cut: Callable[[bytes], bytes]) -> bytes:
+        """Return a line with its text cut; the values of other keys, and all blanks, stay as they are."""
+        line = data.decode(errors=self.options.encoding_errors)
+        text, start, end = _value_at(line, self.options.text)
+        written = json.dumps(cut(text.encode("utf-8", "surrogatepass")).decode(), ensure_ascii=False)
+        return (line[:start] + written + line[end:]).encode()
 
     def _row(self, line: bytes) -> Row | Trouble:
         try:
@@ -272,6 +280,26 @@ def _encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _value_at(line: str, name: str) -> tuple[str, int, int]:
+    """Return the string of a key of a JSON object, and where it starts and ends; of a key that comes twice, the last.
+
+    >>> _value_at('{"a": [1, {"b": 2}], "b" : "x"}', "b")
+    ('x', 27, 30)
+    """
+    decoder, blank = json.JSONDecoder(), json.decoder.WHITESPACE.match  # type: ignore[attr-defined]
+    found, at = ("", 0, 0), line.index("{") + 1
+    while True:
+        key, at = decoder.raw_decode(line, blank(line, at).end())
+        start = blank(line, line.index(":", at) + 1).end()
+        value, at = decoder.raw_decode(line, start)
+        if key == name:
+            found = (value, start, at)
+        at = blank(line, at).end()
+        if line[at] != ",":
+            return found
+        at += 1
 
 
 def _called(value: object) -> str:

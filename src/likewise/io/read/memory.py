@@ -19,6 +19,7 @@ from likewise.io.disk import atomic
 from likewise.io.objects import kind_of, view_of
 from likewise.io.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.io.read.columns import CleanBatch, choose, clean, cut, declared
+from likewise.io.read.cuts import TextCuts, kept_cuts
 from likewise.io.read.tables import REWRITTEN, Stretch, parquet_cost
 from likewise.io.row_groups import EncodedRows, encode_rows, write_row_groups
 
@@ -40,6 +41,7 @@ class InMemory(Source):
         self._kind = kind
         self._types = declared(kind, table.schema, options)
         self._good: Flags | None = None
+        self._cuts: TextCuts | None = None
 
     @property
     def _rows(self) -> int:
@@ -91,9 +93,15 @@ class InMemory(Source):
         check_flags(keep, int(good.sum()), self._kind)
         flags = good.copy()
         flags[good] = keep
-        if self._order is None:
-            return choose(self._table, flags)
-        return self._table.take(self._order.filter(pa.array(flags)))
+        table = (
+            choose(self._table, flags) if self._order is None else self._table.take(self._order.filter(pa.array(flags)))
+        )
+        cuts = kept_cuts(self._cuts, keep)
+        return table if cuts is None else cuts.cut_table(table, self.options.text, self.options.encoding_errors)
+
+    def cut_texts(self, cuts: TextCuts | None) -> None:
+        """Leave these passages out of the texts that are returned and written from now on."""
+        self._cuts = cuts
 
     @property
     def total_rows(self) -> int:

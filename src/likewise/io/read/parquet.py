@@ -156,7 +156,7 @@ class Parquet(TablePart):
         held: list[pa.Table] = []
         for start, batch in self._batches(group, first, step, whole=True):
             end = start + batch.num_rows
-            held.append(choose(batch, keep[start:end]))
+            held.append(choose(self.cut_batch(batch, start), keep[start:end]))
             if end == first + rows or sum(table.nbytes for table in held) >= WRITTEN:
                 whole, held = pa.concat_tables(held), []
                 yield whole

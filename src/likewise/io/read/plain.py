@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.base.parallel import run_ahead
-from likewise.errors import InputError, TextError
+from likewise.errors import InputError, ParameterError, TextError
+from likewise.io.disk import atomic
 from likewise.io.read.base import Aside, FileSource, Flags, ReadOptions, Tick, check_flags, quiet
 from likewise.io.read.columns import REPLACE, SKIP, CleanBatch, Trouble, Types, check_columns, cut, text_of
+from likewise.io.read.cuts import TextCuts
 from likewise.io.read.find import InputFile
 from likewise.io.read.open import BOM, copied, input_errors, read_all
 from likewise.io.read.pages import page_text
@@ -71,6 +73,11 @@ class Lines(RecordPart):
             [None, pa.py_buffer(offsets.astype(np.int32 if small else np.int64)), pa.py_buffer(view[wanted[:-1] > 0])],
         )
 
+    def cut_row(self, data: bytes, cut: Callable[[bytes], bytes]) -> bytes:
+        """Return a line with its text cut."""
+        text = data.removesuffix(b"\n").removesuffix(b"\r")
+        return cut(text.decode(errors=self.options.encoding_errors).encode()) + data[len(text) :]
+
     def line_of(self, block: RecordBlock, row: int) -> int:
         """Return the line of a row: each has one."""
         return block.line + row
@@ -97,6 +104,7 @@ class TextFiles(FileSource):
         self.options = options
         self.inputs = files
         self._delivered: list[InputFile] | None = None
+        self._cuts: dict[int, Callable[[bytes], bytes]] = {}
 
     def _groups(self) -> Iterator[list[InputFile]]:
         """Yield files that make about one batch."""
@@ -242,12 +250,36 @@ class TextFiles(FileSource):
         check_flags(keep, len(delivered), "the text files")
         return [file for file, flag in zip(delivered, keep.tolist(), strict=True) if flag]
 
+    def cut_texts(self, cuts: TextCuts | None) -> None:
+        """Leave these passages out of the texts that are returned and written from now on."""
+        self._cuts = {}
+        if cuts is not None:
+            for place, row in enumerate(cuts.rows.tolist()):
+                file = (self._delivered or [])[row]
+                if self.is_page(file):
+                    raise ParameterError(f"{file.name}: nothing can be cut out of HTML pages")
+                self._cuts[id(file)] = partial(cuts.cut, place)
+
     def kept(self, keep: Flags) -> pa.Table:
         """Return path and text of the kept documents."""
         files = self._kept(keep)
         paths = pa.array([file.name for file in files], pa.string())
-        texts = [self._still(self._known_text, file) for file in files]
+        texts = [self._still(self._cut_text, file) for file in files]
         return pa.table({"path": paths, "text": _strings(texts)})
+
+    def _cut_text(self, file: InputFile) -> bytes | str:
+        text = self._known_text(file)
+        cut = self._cuts.get(id(file))
+        return text if cut is None else cut(text if isinstance(text, bytes) else text.encode())
+
+    def _write(self, target: Path, file: InputFile) -> None:
+        """Copy a file, or write it again, with its byte order mark, if something of it is cut."""
+        if id(file) not in self._cuts:
+            copied(file.path, target)
+            return
+        with atomic(target, file.compression, parents=True) as out:
+            out.write(BOM if read_all(file, self.options.row_bytes).startswith(BOM) else b"")
+            out.write(self._cut_text(file))
 
     def _known_text(self, file: InputFile) -> bytes | str:
         found = self._text(file)
@@ -265,7 +297,7 @@ class TextFiles(FileSource):
         written = []
         for file in self._kept(keep):
             target = Path(directory) / file.relative
-            self._still(partial(_copy, target), file)
+            self._still(partial(self._write, target), file)
             written.append(target)
             tick(1)
         return written
@@ -301,10 +333,6 @@ def _neighbours(files: list[InputFile], first: int, size: int) -> list[InputFile
         group.append(file)
         held += file.bytes
     return group
-
-
-def _copy(target: Path, file: InputFile) -> None:
-    copied(file.path, target)
 
 
 def _strings(texts: Iterable[bytes | str]) -> pa.Array:

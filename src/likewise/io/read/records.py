@@ -18,10 +18,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from likewise.errors import FormatError
+from likewise.errors import FormatError, ParameterError
 from likewise.io.disk import atomic
 from likewise.io.read.base import Flags, Rows, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Trouble, runs, sift, texts_of_pages
+from likewise.io.read.cuts import TextCuts
 from likewise.io.read.open import BLOCK, BOM, check_growth, check_row, chunks, decompressed, input_errors
 from likewise.io.read.tables import REWRITTEN, SLOW, Stretch, TablePart, Task
 
@@ -237,16 +238,36 @@ class RecordPart(TablePart):
                 if len(flags) < block.rows:
                     break
                 view = memoryview(block.data)
+                cuts = None if self.cuts is None else self.cuts.between(first - block.rows, first)
                 for start, stop in runs(flags):
-                    yield from self._stretch(view, block.split, start, stop)
+                    yield from self._cut_stretch(view, block.split, start, stop, cuts)
         except FormatError:
             if not self.broken:
                 raise
         self.check_rows(first, keep)
 
+    def _cut_stretch(
+        self, view: memoryview, split: Split, start: int, stop: int, cuts: TextCuts | None
+    ) -> Iterator[memoryview]:
+        """Yield rows start to stop, those in `cuts` with their texts cut."""
+        if cuts:
+            low, high = np.searchsorted(cuts.rows, [start, stop]).tolist()
+            for place, row in enumerate(cuts.rows[low:high].tolist(), low):
+                yield from self._stretch(view, split, start, row)
+                data = bytes(view[int(split.starts[row]) : int(split.ends[row])])
+                yield memoryview(self.cut_row(data, partial(cuts.cut, place)))
+                start = row + 1
+        yield from self._stretch(view, split, start, stop)
+
+    def cut_row(self, data: bytes, cut: Callable[[bytes], bytes]) -> bytes:
+        """Return the bytes of a row, its line end included, with its text cut."""
+        raise ParameterError(f"{self.file.name}: nothing can be cut out of {self.file.format} files")
+
     @staticmethod
     def _stretch(view: memoryview, split: Split, start: int, stop: int) -> Iterator[memoryview]:
         """Yield rows start to stop, in one go unless there are blank lines between them."""
+        if start == stop:
+            return
         gaps = np.flatnonzero(split.starts[start + 1 : stop] != split.ends[start : stop - 1]) + start + 1
         for low, high in zip([start, *gaps.tolist()], [*gaps.tolist(), stop], strict=True):
             yield view[int(split.starts[low]) : int(split.ends[high - 1])]

@@ -25,6 +25,7 @@ from likewise.base.parallel import in_order, run_ahead
 from likewise.errors import InputError
 from likewise.io.read.base import MIB, Aside, FileSource, Flags, ReadOptions, Rows, Tick, check_flags, quiet
 from likewise.io.read.columns import CleanBatch, Types, as_integers, as_numbers, cut, decide, stack, text_offsets
+from likewise.io.read.cuts import TextCuts
 from likewise.io.read.find import InputFile
 from likewise.io.read.open import input_errors, unpacked
 
@@ -40,6 +41,7 @@ class TablePart(ABC):
         self.options = options
         self.types = Types()
         self.broken = False
+        self.cuts: TextCuts | None = None
 
     @cached_property
     def _path(self) -> Path:
@@ -101,6 +103,13 @@ class TablePart(ABC):
         """Set consecutive rows aside as a whole."""
         reason = f"rows {first} to {first + rows - 1}: {self.reason(error)}"
         return CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])
+
+    def cut_batch(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | pa.Table:
+        """Return rows of the file, of which the first has the number `first`, with their texts cut."""
+        cuts = None if self.cuts is None else self.cuts.between(first, first + batch.num_rows)
+        if not cuts:
+            return batch
+        return cuts.cut_table(pa.Table.from_batches([batch]), self.options.text, self.options.encoding_errors)
 
     def check_rows(self, rows: int, keep: Flags) -> None:
         """Raise if the file does not have the rows it had when it was read."""
@@ -232,6 +241,17 @@ class TableFiles(FileSource):
         start = 0
         for part, one in zip(self.usable, taken, strict=True):
             yield part, one.spread(keep[start : start + one.delivered])
+            start += one.delivered
+
+    def cut_texts(self, cuts: TextCuts | None) -> None:
+        """Leave these passages out of the texts that are returned and written from now on."""
+        start = 0
+        for part, one in zip(self.usable, self._taken or [], strict=True):
+            here = None if cuts is None else cuts.between(start, start + one.delivered)
+            if here:
+                rows = np.flatnonzero(one.spread(np.ones(one.delivered, bool)))[here.rows]
+                here = here.moved(rows)
+            part.cuts = here or None
             start += one.delivered
 
     def kept(self, keep: Flags) -> pa.Table:
