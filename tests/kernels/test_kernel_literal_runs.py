@@ -1,5 +1,6 @@
 """Runs of words shared with items: found and placed as a search in lists of words finds them."""
 
+from collections import Counter
 from itertools import takewhile
 
 import numpy as np
@@ -11,6 +12,7 @@ from likewise.base.arrays import TextChunk
 from likewise.kernels.documents import WordUnits
 from likewise.kernels.hashtable import table_bits
 from likewise.kernels.literal_runs import (
+    SHIFTS,
     LiteralItems,
     WindowTable,
     check_words,
@@ -89,7 +91,10 @@ def test_runs_are_those_of_lists(texts, items, room):
             runs, seen = np.empty((2 * len(runs), 5), np.int64), np.empty((2 * len(seen), 2), np.int64)
         row = done
     plain, items_of = [words_of(text) for text in texts], [words_of(text) for text in items]
-    assert set(found) == set(naive_runs(plain, items_of))
+    expected = set(naive_runs(plain, items_of))
+    assert set(found) <= expected
+    shifts = Counter((d, number, at + i) for d, number, at, _, size in expected for i in range(size))
+    assert set(found) == expected or max(shifts.values()) > SHIFTS
     windows = {tuple(item[j : j + K]) for item in items_of for j in range(len(item) - K + 1)}
     having = [{tuple(one[i : i + K]) for i in range(len(one) - K + 1)} & windows for one in plain]
     assert len(marks) == sum(map(len, having))
