@@ -139,7 +139,7 @@ def test_console_sessions(name: str, tmp_path: Path) -> None:
 def test_rows_of_the_readme(tmp_path: Path) -> None:
     """What the table says at the prompt and in Python is run, and leaves the same result."""
     rows = re.findall(r"^\| [^|]+ \| `(likewise [^`]+)` \| `(likewise\.[^`]+)` \|$", TEXTS["README.md"], re.MULTILINE)
-    assert len(rows) == 6
+    assert len(rows) == 7
     for folder in (tmp_path / "prompt", tmp_path / "python"):
         made_for_the_readme(folder)
     names = {"likewise": likewise, "ids": ["library/a.txt"], "texts": [COPIED]}
@@ -155,6 +155,7 @@ def test_rows_of_the_readme(tmp_path: Path) -> None:
         "pairs.parquet",
         "linked/matches.parquet",
         "found/passages.parquet",
+        "untested/hits.parquet",
     ):
         here, there = (pq.read_table(tmp_path / side / name) for side in ("prompt", "python"))
         assert here.num_rows > 0, name
@@ -169,9 +170,10 @@ COPIED = "the cat that the dog had chased up the old oak tree would not come dow
 
 def made_for_the_readme(folder: Path) -> None:
     """Make the inputs that the table names."""
-    for name in ("crawl", "essays", "library"):
+    for name in ("crawl", "essays", "library", "quizzes"):
         (folder / name).mkdir(parents=True)
     pq.write_table(pa.table({"text": [COPIED, COPIED + "!", "something else"]}), folder / "corpus.parquet")
+    (folder / "quizzes" / "cats.csv").write_text(f"question\n{COPIED}\n", encoding="utf-8")
     with gzip.open(folder / "crawl" / "a.jsonl.gz", "wt", encoding="utf-8") as file:
         file.writelines(json.dumps({"url": f"u{n}", "body": COPIED}) + "\n" for n in range(2))
     np.save(folder / "embeddings.npy", np.array([[1, 0], [1, 0.1], [0, 1]], np.float32))

@@ -113,8 +113,9 @@ def fault(done: dict[str, Any], name: str) -> str | None:
 
 
 PARTS = (
-    "words", "join", "bands", "clusters", "passages", "stop_words", "link", "mirrors", "recommend", "fingerprints",
-    "vectors", "likewise.report.write", "matplotlib.figure", "matplotlib.backends.backend_agg", "jinja2.environment",
+    "words", "join", "bands", "clusters", "passages", "decontaminate", "stop_words", "link", "mirrors", "recommend",
+    "fingerprints", "vectors", "likewise.report.write", "matplotlib.figure", "matplotlib.backends.backend_agg",
+    "jinja2.environment",
 )  # fmt: skip
 
 

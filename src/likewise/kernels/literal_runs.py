@@ -21,6 +21,8 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """An odd number: chooses the bit of a filter by other bits than those that choose the slot."""
 RECENT = 64
 """Runs of a document that are compared with a new one; a run that is found twice is dropped later."""
+SHIFTS = 8
+"""Runs with one item that may cover a place of a document, where both repeat the same words over and over."""
 
 
 class WindowTable(NamedTuple):
@@ -151,13 +153,19 @@ def item_words(data, offsets, units, words, word_offsets):
 
 
 @inner
-def is_recent(runs, first, written, item, diagonal, i):
-    """Tell whether a place of a document is in one of the last runs with this item and this shift against it."""
+def is_known(runs, first, written, item, diagonal, i, repeats):
+    """Tell whether a place of a document is in one of its last runs with this item and this shift against it.
+
+    Where the item `repeats` the words found there, a document that repeats them too would have a run for every shift:
+    it is enough if several cover the place.
+    """
+    several = 0
     for r in range(written - 1, max(first, written - RECENT) - 1, -1):
-        same = runs[r, 1] == item and runs[r, 2] - runs[r, 3] == diagonal
-        if same and i < runs[r, 2] + runs[r, 4]:
-            return True
-    return False
+        if runs[r, 1] == item and i < runs[r, 2] + runs[r, 4]:
+            if runs[r, 2] - runs[r, 3] == diagonal:
+                return True
+            several += 1
+    return repeats and several >= SHIFTS
 
 
 @kernel
@@ -192,7 +200,9 @@ def search_documents(data, offsets, first, units_of, known, runs, seen):
                 continue
             for p in range(long.starts[window], long.starts[window + 1]):
                 item, place = np.int64(long.items[p]), np.int64(long.places[p])
-                if is_recent(runs, before, written, item, i - place, i):
+                repeats = p > long.starts[window] and long.items[p - 1] == item
+                repeats |= p + 1 < long.starts[window + 1] and long.items[p + 1] == item
+                if is_known(runs, before, written, item, i - place, i, repeats):
                     continue
                 start, stop = known.offsets[item], known.offsets[item + 1]
                 low = 0

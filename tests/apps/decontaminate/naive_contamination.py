@@ -22,6 +22,21 @@ def run_from(document, item, i, j):
     return i - low, j - low, low + high
 
 
+def most_shifts(corpus, items, length):
+    """How many runs with one item cover a place of a document, at most: more than 8 are not all found."""
+    most = 0
+    for document in map(words, corpus):
+        for item in map(words, items):
+            runs = set()
+            for i in range(len(document) - length + 1):
+                for j in range(len(item) - length + 1):
+                    if document[i : i + length] == item[j : j + length]:
+                        runs.add(run_from(document, item, i, j))
+            covered = Counter(place for at, _, size in runs for place in range(at, at + size))
+            most = max(most, max(covered.values(), default=0))
+    return most
+
+
 def windows(some, k):
     return [tuple(some[i : i + k]) for i in range(len(some) - k + 1)]
 

@@ -300,11 +300,10 @@ def _note(log: RunLog, limit: int) -> None:
     counts = log.counts
     if counts["items_frequent"]:
         log.notes.append(
-            f"{counted(counts['items_frequent'], 'item')} of the tests share only frequent phrases with documents, "
-            f"which more than {counted(limit, 'document')} have: they do not count. A larger 'common' counts more."
+            f"{counted(counts['items_frequent'], 'item')} of the tests found as frequent phrases only, in more than "
+            f"{counted(limit, 'document')}, which do not count. A larger 'common' counts more."
         )
     if counts["items_too_short"]:
         log.notes.append(
-            f"{counted(counts['items_too_short'], 'item')} of the tests have fewer than {SHORTEST} words and are not "
-            "looked for."
+            f"{counted(counts['items_too_short'], 'item')} of the tests not looked for: fewer than {SHORTEST} words."
         )

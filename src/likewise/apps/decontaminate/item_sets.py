@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from likewise.io.read import Aside, Files, ReadOptions, Source, open_source
 from likewise.io.read.find import files_of, looks_like_files
 from likewise.kernels.hashtable import table_bits
 from likewise.kernels.literal_runs import WindowTable, enter_windows, item_words, window_hashes
+from likewise.kernels.sorting import radix_argsort
 from likewise.shingle import Words
 
 OWNER = "decontaminate"
@@ -87,11 +89,14 @@ class ItemSets:
             chunk = TextChunk.from_arrow(batch.column("text"))
             words, offsets = words_of(chunk)
             read += len(words) * BYTES_A_WORD + int(chunk.offsets[-1] - chunk.offsets[0])
-            for row in range(len(chunk)):
-                key = blake2b(words[offsets[row] : offsets[row + 1]].tobytes(), digest_size=16).digest()
+            raw, begin = words.tobytes(), int(chunk.offsets[0])
+            data = chunk.data[begin : chunk.offsets[-1]].tobytes()
+            for spans in zip(pairwise((offsets * 8).tolist()), pairwise((chunk.offsets - begin).tolist()), strict=True):
+                (first_word, last_word), (start, end) = spans
+                key = blake2b(raw[first_word:last_word], digest_size=16).digest()
                 place = self._known.setdefault(key, len(self.texts))
                 if place == len(self.texts):
-                    self.texts.append(chunk.data[chunk.offsets[row] : chunk.offsets[row + 1]].tobytes())
+                    self.texts.append(data[start:end])
                 self.text_of.append(place)
             if "id" in batch.schema.names:
                 ids.append(batch.column("id").cast(pa.string()))
@@ -236,7 +241,7 @@ def _windows(words: Hashes, offsets: Ints, k: int, first_only: bool) -> tuple[Ha
     """Return the windows of k words of all items, or the first of each, ordered by hash: hashes, items and places."""
     hashes, items, places = np.empty(len(words) + 1, np.uint64), *np.empty((2, len(words)), np.int32)
     count = window_hashes(words, offsets, k, first_only, hashes, items, places)
-    order = np.argsort(hashes[:count], kind="stable")
+    order = radix_argsort(hashes[:count], 64)
     return hashes[order], items[order], places[order]
 
 
