@@ -88,7 +88,7 @@ def commands(ending: str) -> list[list[str]]:
     return [*TEXTS, *ROWS, *VECTORS, ["nearest", "{}", "-k", "2", "--id", "id", "--out", "o.jsonl"]]
 
 
-SAID = re.compile(r"  set aside: |compiling what |measuring this machine ")
+SAID = re.compile(r"  set aside: |compiling what |measuring this machine |\d+ s: ")
 """What commands say on stderr that is no error."""
 
 
