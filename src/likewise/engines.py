@@ -84,7 +84,8 @@ def dedup(
         their slots, and do not compare the sets; see `pairs`. Tables then have the columns estimated_similarity and
         standard_error in place of similarity, and what is said of similarity below holds for the estimates.
     keep: first, last, longest, shortest, max:COLUMN, min:COLUMN. A removed document is always similar, by the
-        threshold, to the document that is kept in its place; kept documents are not similar to each other.
+        threshold, to the document that is kept in its place; kept documents are not similar to each other. "none":
+        every document that is similar to another is removed, and kept_id names one that it is similar to.
     threads, batch_rows: change the speed, never the result. seed: changes which few pairs are missed.
     sketch: "fast" or "classic" MinHash signatures. bands, rows: this banding instead of the one that follows from
         threshold and recall. max_slots: the longest signature to consider.

@@ -17,16 +17,18 @@ from likewise.search.cluster import Keep, components, removals
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("policy", ["first", "last", "longest", "shortest", "max:score", "min:date", "max:a:b"])
+@pytest.mark.parametrize("policy", ["first", "last", "longest", "shortest", "max:score", "min:date", "max:a:b", "none"])
 def test_policies_as_the_user_writes_them(policy):
     keep = Keep.parse(policy)
     assert str(keep) == policy
     assert Keep.parse(keep) is keep
 
 
-@pytest.mark.parametrize("policy", ["", "best", "max", "max:", "min:", "first:x", "longest:", "First", None, 3])
+@pytest.mark.parametrize(
+    "policy", ["", "best", "max", "max:", "min:", "first:x", "longest:", "none:x", "First", None, 3]
+)
 def test_other_policies(policy):
-    with pytest.raises(ParameterError, match="one of first, last, longest, shortest, max:COLUMN, min:COLUMN"):
+    with pytest.raises(ParameterError, match="one of first, last, longest, shortest, max:COLUMN, min:COLUMN, none"):
         Keep.parse(policy)
 
 
@@ -177,3 +179,26 @@ def test_no_chains():
     middle = removals(groups, *chain, np.array([1, 0, 2]), np.arange(3))
     assert (middle.rows.tolist(), middle.keepers.tolist()) == ([0, 2], [1, 1])
     assert middle.similarity.tolist() == [0.9, 0.85]
+
+
+@given(clusterings())
+def test_none_keeps_what_is_like_no_other(made):
+    """Exactly the rows with a similar one go, and each names one: of the same bytes, the same set, or most similar."""
+    groups, similarity, ranks, copies = made
+    removal = removals(groups, *columns(similarity), ranks, copies, none=True)
+    rows, of = range(len(groups.of)), groups.of.tolist()
+
+    def alike(a, b):
+        return 1.0 if of[a] == of[b] else similarity.get((min(of[a], of[b]), max(of[a], of[b])), 0.0)
+
+    expected = {}
+    for a in rows:
+        others = [(int(copies[a] != copies[b]), int(of[a] != of[b]), -alike(a, b), b) for b in rows if b != a]
+        similar = [key for key in others if key[2] < 0]
+        if similar:
+            expected[a] = min(similar)
+    assert removal.rows.tolist() == sorted(expected)
+    for row, keeper, alike_, same in zip(
+        removal.rows.tolist(), removal.keepers.tolist(), removal.similarity, removal.identical, strict=True
+    ):
+        assert (not same, -alike_, keeper) == (bool(expected[row][0]), *expected[row][2:])

@@ -20,7 +20,7 @@ from likewise.io.workspace import Workspace
 from likewise.jobs.result import Result
 from likewise.jobs.rows import pair_table
 from likewise.jobs.settings import Resources, Settings
-from likewise.search.cluster import Keep, Removal, removals
+from likewise.search.cluster import NONE, Keep, Removal, removals
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.load import Collection, collect
@@ -101,6 +101,8 @@ def articles(
     [{'id': 0, 'cluster': 0, 'size': 2}, {'id': 1, 'cluster': 0, 'size': 2}, {'id': 2, 'cluster': 2, 'size': 1}]
     """
     policy = Keep.parse(keep, OWNER)
+    if policy.rule == NONE:
+        raise ParameterError.of(OWNER, "keep", "a rule by which one page represents the others", NONE)
     if isinstance(parse_shingler(shingle, owner=OWNER), Tokens | Urls):
         raise ParameterError.of(OWNER, "shingle", "stopwords:LANGUAGE, words:K or chars:K", str(shingle))
     chosen = Settings(

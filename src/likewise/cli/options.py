@@ -75,9 +75,12 @@ def shingle(default: str, help: str) -> Callable[[F], F]:
     return word("--shingle", "SPEC", default, help)
 
 
+RULES = "first, last, longest, shortest, max:COL, min:COL"
+
+
 def keep(default: str, help: str) -> Callable[[F], F]:
-    """Return the option --keep; `help` says what the keeper is."""
-    return word("--keep", "POLICY", default, f"{help}: first, last, longest, shortest, max:COL, min:COL.")
+    """Return the option --keep; `help` says what the keeper is, before or after the rules."""
+    return word("--keep", "POLICY", default, help.format(RULES) if "{" in help else f"{help}: {RULES}.")
 
 
 def k(default: int | None, help: str) -> Callable[[F], F]:

@@ -25,7 +25,7 @@ from likewise.jobs.inputs import SearchRequest
 from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.result import Dedup
 from likewise.kernels.hashing import mix
-from likewise.search.cluster import Keep, Removal, removals
+from likewise.search.cluster import NONE, Keep, Removal, note_unlisted, removals
 from likewise.search.items import Items, TextItems
 from likewise.search.load import Collection, collect
 from likewise.search.local import Search
@@ -205,7 +205,9 @@ class _Run:
         log, items = self.log, _items(collection)
         with log.stage("cluster"):
             pairs = matches.left, matches.right, matches.similarity
-            removal = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty)
+            none = self.request.policy.rule == NONE
+            removal = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty, none)
+            note_unlisted(self.request.policy, log)
             if self.earlier is not None:
                 removal = _of_new(removal, self.earlier, items, self.request.resources.threads)
                 log.counts["items"] = len(items)

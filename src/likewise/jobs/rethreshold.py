@@ -19,7 +19,7 @@ from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import Dedup
 from likewise.jobs.state import State
-from likewise.search.cluster import Keep, removals
+from likewise.search.cluster import NONE, Keep, removals
 from likewise.search.estimate import acceptance, described
 from likewise.search.load import Collection, collect
 from likewise.search.matches import VerifiedPairs
@@ -68,10 +68,11 @@ def rethreshold(request: RethresholdRequest) -> Dedup:
         matches = VerifiedPairs(groups, copies, left, right, similarity[high])
         log.counts["verified"] = len(left)
         lengths, scores = np.zeros(len(ids), np.int64), None
-        if policy.rule not in ("first", "last"):
+        if policy.rule not in ("first", "last", NONE):
             lengths, scores = _read_again(state, policy, options, count)
         empty = ~(state.array("units") != 0).any(axis=1)
-        removal = removals(groups, left, right, matches.similarity, policy.ranks(lengths, scores), copies, empty)
+        ranks, none = policy.ranks(lengths, scores), policy.rule == NONE
+        removal = removals(groups, left, right, matches.similarity, ranks, copies, empty, none)
     changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
     result = Dedup(collection, matches, removal, log, changed, about=state, command="rethreshold")
     result.save(folder)

@@ -13,17 +13,21 @@ from numpy.typing import NDArray
 from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.copies import Groups
+from likewise.base.runlog import RunLog
 from likewise.errors import ColumnError, ParameterError
 from likewise.kernels import graph
+from likewise.search.scored import Scores
 
-POLICIES = ("first", "last", "longest", "shortest")
-"""Keep policies without a column."""
+RULES = ("first", "last", "longest", "shortest")
+"""Rules without a column."""
+NONE = "none"
+"""The policy that keeps no document that has a similar one."""
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Which document is kept: first, last, longest, shortest, max:COLUMN, min:COLUMN; ties go to the first.
+    """Which document is kept: first, last, longest, shortest, max:COLUMN, min:COLUMN; ties go to the first. Or none.
 
     >>> Keep.parse("max:score")
     Keep(rule='max', column='score')
@@ -33,7 +37,7 @@ class Keep:
     column: str | None = None
 
     def __post_init__(self) -> None:
-        checks.choice("Keep", "rule", self.rule, (*POLICIES, "max", "min"))
+        checks.choice("Keep", "rule", self.rule, (*RULES, "max", "min", NONE))
         named = isinstance(self.column, str) and self.column != ""
         if not (named if self.rule in ("max", "min") else self.column is None):
             rule = "the name of a column with 'max' and 'min', and None with other rules"
@@ -45,11 +49,11 @@ class Keep:
         if isinstance(policy, Keep):
             return policy
         rule, colon, column = str(policy).partition(":")
-        if rule in POLICIES and not colon:
+        if rule in (*RULES, NONE) and not colon:
             return cls(rule)
         if rule in ("max", "min") and column:
             return cls(rule, column)
-        raise ParameterError.of(owner, "keep", f"one of {', '.join(POLICIES)}, max:COLUMN, min:COLUMN", policy)
+        raise ParameterError.of(owner, "keep", f"one of {', '.join(RULES)}, max:COLUMN, min:COLUMN, none", policy)
 
     def __str__(self) -> str:
         return f"{self.rule}:{self.column}" if self.column else self.rule
@@ -57,11 +61,11 @@ class Keep:
     def ranks(self, lengths: Ints, scores: Any | None) -> Ints:
         """Return the place of every row in the order of preference, 0 for the most preferred."""
         rows = np.arange(len(lengths))
-        if self.rule == "first":
+        if self.rule in ("first", NONE):
             return rows
         if self.rule == "last":
             return rows[::-1].copy()
-        if self.rule in POLICIES:
+        if self.rule in RULES:
             order = np.argsort(-lengths if self.rule == "longest" else lengths, kind="stable")
         else:
             order = rows if scores is None else self._by_score(scores)  # without rows there are no scores
@@ -104,11 +108,14 @@ class Keep:
 
 @dataclass(frozen=True)
 class Removal:
-    """Rows to remove, the row kept in place of each, their similarity, and whether the two are identical."""
+    """Rows to remove, the row kept in place of each, their similarity, and whether the two are identical.
+
+    With the policy none no row is kept in place of another: keepers are rows that these are similar to.
+    """
 
     rows: Ints
     keepers: Ints
-    similarity: NDArray[np.float64]
+    similarity: Scores
     identical: NDArray[np.bool_]
 
 
@@ -116,19 +123,33 @@ def removals(
     groups: Groups,
     left: Ints,
     right: Ints,
-    similarity: NDArray[np.float64],
+    similarity: Scores,
     ranks: Ints,
     copies: Ints,
     empty: NDArray[np.bool_] | None = None,
+    none: bool = False,
 ) -> Removal:
-    """Choose keepers in the order of `ranks`; pairs are between groups.
+    """Choose keepers in the order of `ranks`; pairs are between groups. none: keep no row that has a similar one.
 
     Rows of equal `copies` are identical, and so are all rows of a group that is `empty`.
     """
-    count = len(groups)
-    if count == 0:
+    if len(groups) == 0:
         nobody = np.zeros(0, np.int64)
         return Removal(nobody, nobody, np.zeros(0), np.zeros(0, bool))
+    if none:
+        keeper, alike = _similar_rows(groups, left, right, similarity, copies)
+    else:
+        keeper, alike = _kept_rows(groups, left, right, similarity, ranks)
+    rows = np.flatnonzero(keeper != np.arange(len(keeper)))
+    same = copies[rows] == copies[keeper[rows]]
+    if empty is not None:
+        same |= empty[groups.of[rows]] & (groups.of[rows] == groups.of[keeper[rows]])
+    return Removal(rows, keeper[rows], alike[rows], same)
+
+
+def _kept_rows(groups: Groups, left: Ints, right: Ints, similarity: Scores, ranks: Ints) -> tuple[Ints, Scores]:
+    """Return for every row the one kept in its place, itself if it is kept, and their similarity."""
+    count = len(groups)
     ranked = ranks[groups.members]
     lowest = np.minimum.reduceat(ranked, groups.offsets[:-1])
     row_at = np.empty(len(ranks), np.int64)
@@ -141,12 +162,48 @@ def removals(
     keeper_group[gone] = left[pair] + right[pair] - keeper_group[gone]
     group_similarity = np.ones(count)
     group_similarity[gone] = similarity[pair]
-    keeper = best[keeper_group[groups.of]]
-    rows = np.flatnonzero(keeper != np.arange(len(ranks)))
-    same = copies[rows] == copies[keeper[rows]]
-    if empty is not None:
-        same |= empty[groups.of[rows]] & (groups.of[rows] == groups.of[keeper[rows]])
-    return Removal(rows, keeper[rows], group_similarity[groups.of[rows]], same)
+    return best[keeper_group[groups.of]], group_similarity[groups.of]
+
+
+def _similar_rows(groups: Groups, left: Ints, right: Ints, similarity: Scores, copies: Ints) -> tuple[Ints, Scores]:
+    """Return for every row another that it is similar to, itself if there is none, and their similarity.
+
+    The first one with the same bytes; else the first with the same set; else the first of the most similar group.
+    """
+    one, other = np.concatenate([left, right]), np.concatenate([right, left])
+    alike = np.concatenate([similarity, similarity])
+    order = np.lexsort((other, -alike, one))
+    node, first = np.unique(one[order], return_index=True)
+    partner, score = np.arange(len(groups)), np.ones(len(groups))
+    partner[node], score[node] = other[order[first]], alike[order[first]]
+    rows = np.arange(len(copies))
+    similar, scores = groups.first[partner][groups.of], score[groups.of]
+    for twin in (_twins(groups.of), _twins(copies)):
+        similar, scores = np.where(twin != rows, twin, similar), np.where(twin != rows, 1.0, scores)
+    return similar, scores
+
+
+def _twins(labels: Ints) -> Ints:
+    """Return for every row the first other one with its label, itself if there is none.
+
+    >>> _twins(np.array([7, 8, 7, 7])).tolist()
+    [2, 1, 0, 0]
+    """
+    _, first, of = np.unique(labels, return_index=True, return_inverse=True)
+    rows = np.arange(len(labels))
+    later = rows[rows != first[of]]
+    second = first.copy()
+    second[of[later[::-1]]] = later[::-1]
+    return np.where(rows == first[of], second[of], first[of])
+
+
+def note_unlisted(policy: Keep, log: RunLog) -> None:
+    """Note what the policy none misses: among crowds, pairs of documents that are both kept are listed, not all."""
+    if policy.rule == NONE and not log.details.get("crowds", {}).get("complete", True):
+        log.notes.append(
+            "of documents that are alike in crowds not all pairs are listed: with keep='none', a document whose similar"
+            " ones are all paired with others is kept"
+        )
 
 
 def components(groups: Groups, left: Ints, right: Ints) -> Ints:

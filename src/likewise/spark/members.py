@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import ColumnError
-from likewise.search.cluster import Keep
+from likewise.search.cluster import NONE, Keep
 from likewise.spark.copies import LINK, RowLinks
 from likewise.spark.corpus import ROW, Corpus, numbered
 from likewise.spark.direct import PART, PLACE, TEXT
@@ -134,10 +134,10 @@ class LargeMembers:
 
         def make() -> Any:
             count = F.count("*").alias("size")
-            if rule in ("first", "last"):
-                best = F.min("row") if rule == "first" else F.max("row")
+            if rule in ("first", "last", NONE):
+                best = F.max("row") if rule == "last" else F.min("row")
                 found = self.frame.groupBy("leader").agg(best.alias("best"), count)
-                return found.withColumn("rank", F.col("best") if rule == "first" else F.lit(total - 1) - F.col("best"))
+                return found.withColumn("rank", F.lit(total - 1) - F.col("best") if rule == "last" else F.col("best"))
             value, down = F.col(VALUE), rule in ("longest", "max")
             scored = self._scored()
             if dict(scored.dtypes)[VALUE] in ("float", "double"):

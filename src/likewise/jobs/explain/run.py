@@ -172,7 +172,7 @@ def _outcomes(run: FinishedRun, names: list[Any]) -> tuple[str, ...]:
     """Say what became of documents."""
     rows = _rows_with(run.table("removed"), ("id", "kept_id"), names, every=False)
     removed = {row["id"]: row["kept_id"] for row in rows}
-    return tuple(outcome(name, removed.get(name)) for name in names)
+    return tuple(outcome(name, removed.get(name), run.parameters.get("keep")) for name in names)
 
 
 def _rows_with(
