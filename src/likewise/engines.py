@@ -85,7 +85,8 @@ def dedup(
         standard_error in place of similarity, and what is said of similarity below holds for the estimates.
     keep: first, last, longest, shortest, max:COLUMN, min:COLUMN. A removed document is always similar, by the
         threshold, to the document that is kept in its place; kept documents are not similar to each other. "none":
-        every document that is similar to another is removed, and kept_id names one that it is similar to.
+        every document that is similar to another is removed, and kept_id names one similar to it. Several rules,
+        such as "max:date,longest": the next one decides what the one before does not; then the order of the input.
     threads, batch_rows: change the speed, never the result. seed: changes which few pairs are missed.
     sketch: "fast" or "classic" MinHash signatures. bands, rows: this banding instead of the one that follows from
         threshold and recall. max_slots: the longest signature to consider.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 import likewise
 import oracles
 import runs
+from likewise.base import memory
 from likewise.base.runlog import RunLog
 from likewise.report import write_report
 from likewise.search.cluster import Keep, note_unlisted
@@ -96,3 +100,78 @@ def test_crowds_with_none_say_what_is_missing() -> None:
         log.details["crowds"] = {"complete": complete}
         note_unlisted(Keep.parse(policy), log)
         assert len(log.notes) == notes
+
+
+ROWS = {
+    "text": ["a b c d e f", "A b c d e f", "a b c d e f.", "a b c d e f", "x y z"],
+    "stars, of five": [2, 5, 5, 5, 1],
+    "date": ["2024-01-02", "2024-03-01", "2024-02-01", "2024-03-01", "2020-01-01"],
+    "name": list("vwxyz"),
+}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "memory", "odd.csv", "odd.jsonl"])
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        ("max:stars, of five,max:date", "w"),
+        ("max:stars, of five,max:date,last", "y"),
+        ("max:stars, of five,min:date", "x"),
+        ("min:stars, of five,last", "v"),
+        ("longest,max:date", "x"),
+        ("shortest,max:date", "w"),
+    ],
+)
+def test_several_columns_in_every_format(tmp_path: Path, ending: str, policy: str, kept: str) -> None:
+    table, path = pa.table(ROWS), tmp_path / f"docs.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    elif ending.endswith("csv"):
+        pyarrow.csv.write_csv(table, path)
+    elif ending.endswith("jsonl"):
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    if ending.startswith("odd"):  # a row that Arrow does not read: the slow way
+        path.write_text(path.read_text() + ("broken\n" if ending.endswith("csv") else "{\n"))
+    source = table if ending == "memory" else path
+    skip = {"on_error": "skip"} if ending.startswith("odd") else {}
+    result = likewise.dedup(source, id="name", keep=policy, **skip)
+    assert {row["kept_id"] for row in result.removed.to_pylist()} == {kept}
+    assert result.stats["counts"]["kept"] == 2
+    assert result.stats["parameters"]["keep"] == policy
+
+
+def test_columns_that_do_not_fit_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are kept beside the texts on disk, each in its column, and are the same then."""
+    source = runs.corpus(tmp_path / "docs.parquet", 3000, near=300)
+    table = pq.read_table(source)
+    table = table.append_column("even", pa.array([number % 2 for number in range(3000)]))
+    pq.write_table(table, source)
+    given: dict[str, str] = {"id": "number", "keep": "max:even,min:number"}
+    large = likewise.dedup(source, **given)
+    monkeypatch.setattr(memory, "LEAST", 1)
+    small = likewise.dedup(source, memory="300KiB", out=tmp_path / "out", **given)
+    assert small.stats["parameters"]["spilled_bytes"] > 1 << 20
+    assert large.removed.equals(small.removed)
+    kept = set(large.removed["kept_id"].to_pylist())
+    assert sum(number % 2 for number in kept) > len(kept) * 0.8
+
+
+def test_wrong_policies_on_the_command_line(typed: Run, tmp_path: Path) -> None:
+    pq.write_table(pa.table(ROWS), tmp_path / "docs.parquet")
+    for policy, code, says in (
+        ("first,longest", 2, "must be without a rule after 'first'"),
+        ("max:stars,longest", 1, "no column 'stars'"),
+        ("best,first", 2, "must be one of first, last, longest, shortest, max:COLUMN, min:COLUMN, none"),
+    ):
+        done = typed("dedup", "docs.parquet", "--keep", policy, "--out", "out")
+        assert done.returncode == code, done.stderr
+        assert says in done.stderr
+        assert not (tmp_path / "out").exists()
+    done = typed("dedup", "docs.parquet", "--id", "name", "--keep", "max:stars, of five,longest", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert "keep: max:stars, of five,longest" in write_report(tmp_path / "out").read_text()
+    for policy in ("max:date,max:stars, of five,last", "none"):
+        again = typed("rethreshold", "out", "--keep", policy, "--out", "again")
+        assert again.returncode == 0, again.stderr
+        fresh = likewise.dedup(tmp_path / "docs.parquet", id="name", keep=policy)
+        assert pq.read_table(tmp_path / "again" / "removed.parquet").equals(fresh.removed)

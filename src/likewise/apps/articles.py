@@ -113,7 +113,7 @@ def articles(
     reading: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors}
     reading |= {"lines": lines, "plain": plain, "hidden": hidden}
     sizes: dict[str, Any] = {"batch_rows": batch_rows, "batch_bytes": budget.batch, "row_bytes": budget.row}
-    options = ReadOptions(text, id, policy.column, html=html, owner=OWNER, **reading, **sizes)
+    options = ReadOptions(text, id, policy.columns, html=html, owner=OWNER, **reading, **sizes)
     log = RunLog.of(progress)
     source = open_source(pages, options)
     space = Workspace.temporary(resources.spill)
@@ -121,7 +121,7 @@ def articles(
         here = collect(source, options, chosen.shingle, log, resources.threads, space, budget.texts)
         items = here.items
         assert isinstance(items, TextItems)
-        lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
+        lengths = items.lengths if policy.by_length else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, here.scores)
         matches = chosen.search(resources).find(items, log, space, None, ranks)
         log.counts["different"] = count_different(matches)

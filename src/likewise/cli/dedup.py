@@ -20,6 +20,7 @@ Examples:
   likewise dedup project/ --plain --on-error skip --out clean/       (a tree of source code)
   likewise dedup crawl.warc.gz --out clean/
   likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
+  likewise dedup reviews.csv --text review --keep max:stars,max:date,longest --out clean/
   likewise dedup answers.jsonl --keep none --out single/             (all copies go, not all but one)
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup monday.jsonl --against clean/ --out monday/
@@ -37,7 +38,7 @@ DIR will contain:
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
-@shared.keep("first", "Which document to keep: {}, or none of those that are similar to another: none.")
+@shared.keep("first", "Which document to keep: {}. With none, all documents go that are similar to another.")
 @click.option(
     "--against",
     multiple=True,

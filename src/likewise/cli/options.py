@@ -75,7 +75,7 @@ def shingle(default: str, help: str) -> Callable[[F], F]:
     return word("--shingle", "SPEC", default, help)
 
 
-RULES = "first, last, longest, shortest, max:COL, min:COL"
+RULES = "first, last, longest, shortest, max:COL, min:COL, or several, the next for ties: max:date,longest"
 
 
 def keep(default: str, help: str) -> Callable[[F], F]:

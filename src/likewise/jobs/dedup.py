@@ -71,9 +71,9 @@ class DedupRequest(SearchRequest):
         return Keep.parse(self.keep)
 
     @property
-    def score(self) -> str | None:
-        """The column of the keep policy."""
-        return self.policy.column
+    def score(self) -> tuple[str, ...]:
+        """The columns of the keep policy."""
+        return self.policy.columns
 
     def reported(self, shingler: Shingler | None) -> dict[str, Any]:
         """Return the parameters, for run.json, but for what is known in `against`."""
@@ -184,7 +184,7 @@ class _Run:
         """Return the order in which documents are kept; those of earlier runs come first."""
         items = _items(collection)
         policy = self.request.policy
-        lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
+        lengths = items.lengths if policy.by_length else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, collection.scores)
         if self.earlier is None:
             return ranks

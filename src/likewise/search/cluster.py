@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.arrays import Ints
+from likewise.base.arrays import Ints, to_arrow
 from likewise.base.copies import Groups
 from likewise.base.runlog import RunLog
 from likewise.errors import ColumnError, ParameterError
@@ -25,16 +27,25 @@ NONE = "none"
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
+NEXT_RULE = re.compile(rf",(?=({'|'.join(RULES)})(,|$)|(max|min):)")
+"""A comma between two rules; any other one is part of the name of a column."""
+
+
 @dataclass(frozen=True)
 class Keep:
     """Which document is kept: first, last, longest, shortest, max:COLUMN, min:COLUMN; ties go to the first. Or none.
 
+    then: the rule that decides between documents which this one does not tell apart.
+
     >>> Keep.parse("max:score")
-    Keep(rule='max', column='score')
+    Keep(rule='max', column='score', then=None)
+    >>> [str(rule) for rule in Keep.parse("max:date,min:a,b,longest").rules]
+    ['max:date', 'min:a,b', 'longest']
     """
 
     rule: str = "first"
     column: str | None = None
+    then: Keep | None = None
 
     def __post_init__(self) -> None:
         checks.choice("Keep", "rule", self.rule, (*RULES, "max", "min", NONE))
@@ -42,33 +53,63 @@ class Keep:
         if not (named if self.rule in ("max", "min") else self.column is None):
             rule = "the name of a column with 'max' and 'min', and None with other rules"
             raise ParameterError.of("Keep", "column", rule, self.column)
+        if self.column is not None and NEXT_RULE.search(self.column):
+            raise ParameterError.of("Keep", "column", "a name without a comma before a rule", self.column)
+        if self.then is not None and (self.rule in ("first", "last", NONE) or self.then.rule == NONE):
+            told = self.rule if self.then.rule != NONE else NONE
+            raise ParameterError.of("Keep", "then", f"None: '{told}' leaves nothing for another rule to decide", self)
 
     @classmethod
     def parse(cls, policy: str | Keep, owner: str = "dedup") -> Keep:
         """Read a policy as the user writes it; `owner` is the function the user called."""
         if isinstance(policy, Keep):
             return policy
-        rule, colon, column = str(policy).partition(":")
-        if rule in (*RULES, NONE) and not colon:
-            return cls(rule)
-        if rule in ("max", "min") and column:
-            return cls(rule, column)
-        raise ParameterError.of(owner, "keep", f"one of {', '.join(RULES)}, max:COLUMN, min:COLUMN, none", policy)
+        found, begin = None, [0, *(comma.end() for comma in NEXT_RULE.finditer(str(policy)))]
+        for start, stop in zip(reversed(begin), [None, *(place - 1 for place in reversed(begin[1:]))], strict=True):
+            rule, colon, column = str(policy)[start:stop].partition(":")
+            if not (column if rule in ("max", "min") else rule in (*RULES, NONE) and not colon):
+                allowed = f"one of {', '.join(RULES)}, max:COLUMN, min:COLUMN, none, or several rules and commas"
+                raise ParameterError.of(owner, "keep", allowed, policy)
+            if found is not None and rule in ("first", "last"):
+                last = f"without a rule after '{rule}', which leaves nothing to decide"
+                raise ParameterError.of(owner, "keep", last, policy)
+            found = cls(rule, column or None, found)
+        assert found is not None
+        return found
 
     def __str__(self) -> str:
-        return f"{self.rule}:{self.column}" if self.column else self.rule
+        rule = f"{self.rule}:{self.column}" if self.column else self.rule
+        return rule if self.then is None else f"{rule},{self.then}"
 
-    def ranks(self, lengths: Ints, scores: Any | None) -> Ints:
-        """Return the place of every row in the order of preference, 0 for the most preferred."""
-        rows = np.arange(len(lengths))
-        if self.rule in ("first", NONE):
-            return rows
-        if self.rule == "last":
-            return rows[::-1].copy()
-        if self.rule in RULES:
-            order = np.argsort(-lengths if self.rule == "longest" else lengths, kind="stable")
-        else:
-            order = rows if scores is None else self._by_score(scores)  # without rows there are no scores
+    @property
+    def rules(self) -> tuple[Keep, ...]:
+        """The rules, one by one."""
+        return (replace(self, then=None), *(self.then.rules if self.then else ()))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rules compare, in their order."""
+        return tuple(rule.column for rule in self.rules if rule.column is not None)
+
+    @property
+    def by_length(self) -> bool:
+        """Whether a rule compares lengths."""
+        return any(rule.rule in ("longest", "shortest") for rule in self.rules)
+
+    def ranks(self, lengths: Ints, scores: Sequence[Any] = ()) -> Ints:
+        """Return the place of every row in the order of preference, 0 for the most preferred.
+
+        scores: the columns of the policy; not needed without rows.
+        """
+        order = rows = np.arange(len(lengths))
+        values = iter(scores if len(rows) else [pa.nulls(0)] * len(self.columns))
+        for rule, column in reversed([(rule, next(values) if rule.column else None) for rule in self.rules]):
+            if rule.rule == "last":
+                order = rows[::-1]
+            elif rule.rule in ("longest", "shortest"):
+                order = order[np.argsort(-lengths[order] if rule.rule == "longest" else lengths[order], kind="stable")]
+            elif column is not None:
+                order = order[rule._by_score(column if order is rows else column.take(to_arrow(order)))]
         ranks = np.empty(len(rows), np.int64)
         ranks[order] = rows
         return ranks
