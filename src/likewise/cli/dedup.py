@@ -21,6 +21,7 @@ Examples:
   likewise dedup crawl.warc.gz --out clean/
   likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
   likewise dedup reviews.csv --text review --keep max:stars,max:date,longest --out clean/
+  likewise dedup crawl.parquet --measure containment --threshold 0.9 --out clean/     (what is part of another goes)
   likewise dedup answers.jsonl --keep none --out single/             (all copies go, not all but one)
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup monday.jsonl --against clean/ --out monday/
@@ -38,7 +39,18 @@ DIR will contain:
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
-@shared.keep("first", "Which document to keep: {}. With none, all documents go that are similar to another.")
+@shared.choice(
+    "--measure",
+    ["jaccard", "containment"],
+    "jaccard",
+    "When a document goes: if it is similar to a kept one, or if this share of its shingles, --threshold, is in a kept "
+    "one, however long that is.",
+)
+@shared.keep(
+    None,
+    "Which document to keep: {}. With none, all documents go that are similar to another.  [default: first; by "
+    "containment longest]",
+)
 @click.option(
     "--against",
     multiple=True,

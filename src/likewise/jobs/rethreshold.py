@@ -66,7 +66,8 @@ def rethreshold(request: RethresholdRequest) -> Dedup:
         similarity = state.array("similarity")
         high = similarity >= wanted
         left, right = (state.array(name).astype(np.int64)[high] for name in ("left", "right"))
-        matches = VerifiedPairs(groups, copies, left, right, similarity[high])
+        directed = parameters.get("measure", "jaccard") == "containment"
+        matches = VerifiedPairs(groups, copies, left, right, similarity[high], directed=directed)
         log.counts["verified"] = len(left)
         lengths = np.zeros(len(ids), np.int64)
         scores: Sequence[Any] = ()
@@ -74,7 +75,7 @@ def rethreshold(request: RethresholdRequest) -> Dedup:
             lengths, scores = _read_again(state, policy, options, count)
         empty = ~(state.array("units") != 0).any(axis=1)
         ranks, none = policy.ranks(lengths, scores), policy.rule == NONE
-        removal = removals(groups, left, right, matches.similarity, ranks, copies, empty, none)
+        removal = removals(groups, left, right, matches.similarity, ranks, copies, empty, none, directed)
     changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
     result = Dedup(collection, matches, removal, log, changed, about=state, command="rethreshold")
     result.save(folder)

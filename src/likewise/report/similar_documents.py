@@ -184,9 +184,11 @@ class SimilarDocuments:
                 Tile.of(counts["clusters"], "cluster", largest),
             ]
             none = run.parameters.get("keep") == "none"
-            near = f"at least {share(self.threshold, 1)} similar to {'another' if none else 'a kept one'}"
-            measure = f"Jaccard similarity of {run.parameters.get('shingle') or 'sets'}"
-            story = [f"Every removed {self.noun} is {near} ({measure})."] if removed else []
+            kept, least = "another" if none else "a kept one", f"at least {share(self.threshold, 1)}"
+            told = f"Every removed {self.noun} is {least} similar to {kept} (Jaccard similarity of"
+            if run.parameters.get("measure") == "containment":
+                told = f"Of every removed {self.noun} {least} is in {kept} (containment of"
+            story = [f"{told} {run.parameters.get('shingle') or 'sets'})."] if removed else []
             story.extend([self._meaning(), self._policy()] if removed else [])
             if counts.get("earlier"):
                 story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} from earlier runs.")

@@ -18,7 +18,7 @@ from likewise.base.copies import Groups
 from likewise.base.runlog import RunLog
 from likewise.errors import ColumnError, ParameterError
 from likewise.kernels import graph
-from likewise.search.scored import Scores
+from likewise.search.scored import Scores, packed
 
 RULES = ("first", "last", "longest", "shortest")
 """Rules without a column."""
@@ -169,18 +169,20 @@ def removals(
     copies: Ints,
     empty: NDArray[np.bool_] | None = None,
     none: bool = False,
+    directed: bool = False,
 ) -> Removal:
     """Choose keepers in the order of `ranks`; pairs are between groups. none: keep no row that has a similar one.
 
-    Rows of equal `copies` are identical, and so are all rows of a group that is `empty`.
+    Rows of equal `copies` are identical, and so are all rows of a group that is `empty`. directed: the left group of a
+    pair is contained in the right one, and only the left one can be removed for it; see `graph.absorbers`.
     """
     if len(groups) == 0:
         nobody = np.zeros(0, np.int64)
         return Removal(nobody, nobody, np.zeros(0), np.zeros(0, bool))
     if none:
-        keeper, alike = _similar_rows(groups, left, right, similarity, copies)
+        keeper, alike = _similar_rows(groups, left, right, similarity, copies, directed)
     else:
-        keeper, alike = _kept_rows(groups, left, right, similarity, ranks)
+        keeper, alike = _kept_rows(groups, left, right, similarity, ranks, directed)
     rows = np.flatnonzero(keeper != np.arange(len(keeper)))
     same = copies[rows] == copies[keeper[rows]]
     if empty is not None:
@@ -188,7 +190,9 @@ def removals(
     return Removal(rows, keeper[rows], alike[rows], same)
 
 
-def _kept_rows(groups: Groups, left: Ints, right: Ints, similarity: Scores, ranks: Ints) -> tuple[Ints, Scores]:
+def _kept_rows(
+    groups: Groups, left: Ints, right: Ints, similarity: Scores, ranks: Ints, directed: bool
+) -> tuple[Ints, Scores]:
     """Return for every row the one kept in its place, itself if it is kept, and their similarity."""
     count = len(groups)
     ranked = ranks[groups.members]
@@ -196,7 +200,14 @@ def _kept_rows(groups: Groups, left: Ints, right: Ints, similarity: Scores, rank
     row_at = np.empty(len(ranks), np.int64)
     row_at[ranks] = np.arange(len(ranks))
     best = row_at[lowest]
-    removed_by = graph.keepers(np.argsort(lowest), left, right)
+    order = np.argsort(lowest)
+    if directed:
+        places = np.empty(count, np.int64)
+        places[order] = np.arange(count)
+        mutual = np.isin(packed(left, right), packed(right, left))
+        removed_by = graph.absorbers(places, left, right, mutual)
+    else:
+        removed_by = graph.keepers(order, left, right)
     gone = removed_by >= 0
     pair = removed_by[gone]
     keeper_group = np.arange(count)
@@ -206,13 +217,17 @@ def _kept_rows(groups: Groups, left: Ints, right: Ints, similarity: Scores, rank
     return best[keeper_group[groups.of]], group_similarity[groups.of]
 
 
-def _similar_rows(groups: Groups, left: Ints, right: Ints, similarity: Scores, copies: Ints) -> tuple[Ints, Scores]:
+def _similar_rows(
+    groups: Groups, left: Ints, right: Ints, similarity: Scores, copies: Ints, directed: bool
+) -> tuple[Ints, Scores]:
     """Return for every row another that it is similar to, itself if there is none, and their similarity.
 
     The first one with the same bytes; else the first with the same set; else the first of the most similar group.
     """
-    one, other = np.concatenate([left, right]), np.concatenate([right, left])
-    alike = np.concatenate([similarity, similarity])
+    one, other, alike = left, right, similarity
+    if not directed:
+        one, other = np.concatenate([left, right]), np.concatenate([right, left])
+        alike = np.concatenate([similarity, similarity])
     order = np.lexsort((other, -alike, one))
     node, first = np.unique(one[order], return_index=True)
     partner, score = np.arange(len(groups)), np.ones(len(groups))

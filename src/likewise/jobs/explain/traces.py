@@ -293,7 +293,7 @@ class ExplainedRemovals:
         else:
             a, b = (row_of(self._ids, len(self._ids), value) for value in (id_a, id_b))
         groups = matches.groups.of[[a, b]]
-        low, high = groups.min(), groups.max()
+        low, high = groups if matches.directed else np.sort(groups)
         found = bool(low == high or ((matches.left == low) & (matches.right == high)).any())
         notes = tuple(self._outcome(value, row) for value, row in ((id_a, a), (id_b, b)))
         if against is None:
