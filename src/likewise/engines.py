@@ -37,10 +37,11 @@ def dedup(
     id: str | None = None,
     shingle: str | Shingler = "words:5",
     threshold: float = 0.8,
+    measure: str = "jaccard",
     recall: float = 0.99,
     method: str = "auto",
     estimate: bool = False,
-    keep: str | Keep = "first",
+    keep: str | Keep | None = None,
     threads: int | None = None,
     seed: int = 1,
     sketch: str = "fast",
@@ -77,14 +78,20 @@ def dedup(
         web pages with an article among other text; `Urls()` or "urls" for URLs, one per line of a text file.
     threshold, recall: a pair with this Jaccard similarity is found with at least this probability; every pair
         reported has at least this similarity, computed exactly.
+    measure: "jaccard"; or "containment": a document goes if at least the share `threshold` of its shingles is in one
+        kept document, however long that is. A pair is then id_a in id_b, and the search is exact.
     method: "lsh" finds pairs by locality-sensitive hashing, with the requested recall; "exact" finds all of them, and
         is faster for high thresholds and short documents; "auto" uses the one that is predicted to be cheaper
         (`.stats["method"]`).
     estimate: of the pairs that LSH proposes, take those whose signatures agree in at least the fraction `threshold` of
         their slots, and do not compare the sets; see `pairs`. Tables then have the columns estimated_similarity and
         standard_error in place of similarity, and what is said of similarity below holds for the estimates.
-    keep: first, last, longest, shortest, max:COLUMN, min:COLUMN. A removed document is always similar, by the
-        threshold, to the document that is kept in its place; kept documents are not similar to each other.
+    keep: first, last, longest, shortest, max:COLUMN, min:COLUMN; by default first, or by containment longest. Of two
+        documents of which only one contains the other, that one is kept, whatever the rule. A removed document is
+        always similar, by the threshold, to the document that is kept in its place; kept documents are not similar to
+        each other. "none": every document that is similar to another is removed, and kept_id names one similar to it.
+        Several rules, such as "max:date,longest": the next one decides what the one before does not; then the order of
+        the input.
     threads, batch_rows: change the speed, never the result. seed: changes which few pairs are missed.
     sketch: "fast" or "classic" MinHash signatures. bands, rows: this banding instead of the one that follows from
         threshold and recall. max_slots: the longest signature to consider.
@@ -120,8 +127,8 @@ def dedup(
 
     against = list(against) if isinstance(against, list) else [] if against is None else [against]
     request = job.DedupRequest(
-        source=source, text=text, id=id, shingle=shingle, threshold=threshold, recall=recall, method=method,
-        estimate=estimate, keep=keep, threads=threads, seed=seed, sketch=sketch, bands=bands, rows=rows,
+        source=source, text=text, id=id, shingle=shingle, threshold=threshold, measure=measure, recall=recall,
+        method=method, estimate=estimate, keep=keep, threads=threads, seed=seed, sketch=sketch, bands=bands, rows=rows,
         max_slots=max_slots, ignore_common=ignore_common, certify=certify, on_error=on_error,
         encoding_errors=encoding_errors, lines=lines, html=html, plain=plain, hidden=hidden, out=out, memory=memory,
         spill=spill, fresh=fresh, against=tuple(against), add=add, state=state, batch_rows=batch_rows,

@@ -46,14 +46,14 @@ def same(a: Path, b: Path) -> None:
         assert (a / name).read_bytes() == (b / name).read_bytes(), name
 
 
-@pytest.mark.parametrize("keep", ["first", "last", "longest", "max:score"])
+@pytest.mark.parametrize("keep", ["first", "last", "longest", "max:score", "none"])
 def test_the_answer_is_that_of_a_new_run(docs: Path, tmp_path: Path, keep: str) -> None:
     likewise.dedup(docs, id="name", threshold=0.6, out=tmp_path / "run", keep=keep, **BANDING)
     likewise.dedup(docs, id="name", threshold=0.8, out=tmp_path / "new", keep=keep, **BANDING)
     result = likewise.rethreshold(tmp_path / "run", 0.8)
     same(tmp_path / "run", tmp_path / "new")
     assert result.stats["parameters"]["threshold"] == 0.8
-    assert 0 < result.removed.num_rows < 300
+    assert 0 < result.removed.num_rows < 450
 
 
 def test_the_first_threshold_can_be_had_again(docs: Path, tmp_path: Path) -> None:

@@ -17,23 +17,57 @@ from likewise.search.cluster import Keep, components, removals
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("policy", ["first", "last", "longest", "shortest", "max:score", "min:date", "max:a:b"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "first",
+        "last",
+        "longest",
+        "shortest",
+        "max:score",
+        "min:date",
+        "max:a:b",
+        "none",
+        "longest,first",
+        "max:a,b,min:c,last",
+        "max:a, last",
+    ],
+)
 def test_policies_as_the_user_writes_them(policy):
     keep = Keep.parse(policy)
     assert str(keep) == policy
     assert Keep.parse(keep) is keep
 
 
-@pytest.mark.parametrize("policy", ["", "best", "max", "max:", "min:", "first:x", "longest:", "First", None, 3])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "",
+        "best",
+        "max",
+        "max:",
+        "min:",
+        "first:x",
+        "longest:",
+        "none:x",
+        "longest,none",
+        "max:,first",
+        "First",
+        None,
+        3,
+    ],
+)
 def test_other_policies(policy):
-    with pytest.raises(ParameterError, match="one of first, last, longest, shortest, max:COLUMN, min:COLUMN"):
+    with pytest.raises(ParameterError, match="one of first, last, longest, shortest, max:COLUMN, min:COLUMN, none"):
         Keep.parse(policy)
 
 
 def order(policy, lengths=None, scores=None):
     """The rows, the most wanted first."""
     lengths = np.zeros(len(scores), np.int64) if lengths is None else np.array(lengths, np.int64)
-    ranks = Keep.parse(policy).ranks(lengths, scores)
+    ranks = Keep.parse(policy).ranks(
+        lengths, [] if scores is None else scores if isinstance(scores, list) else [scores]
+    )
     assert sorted(ranks.tolist()) == list(range(len(lengths)))
     return np.argsort(ranks).tolist()
 
@@ -100,6 +134,47 @@ def test_ranks_are_a_stable_sort(scores):
     none = [row for row, score in enumerate(scores) if score is None]
     assert order("min:c", scores=column) == sorted(rows, key=lambda row: scores[row]) + none
     assert order("max:c", scores=column) == sorted(rows, key=lambda row: -scores[row]) + none
+
+
+@pytest.mark.parametrize("policy", ["first,last", "longest,last,max:a", "first,max:a"])
+def test_a_rule_after_which_nothing_is_left_to_decide(policy):
+    with pytest.raises(ParameterError, match="which leaves nothing to decide"):
+        Keep.parse(policy)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rule": "none", "then": Keep()}, {"then": Keep()}, {"rule": "longest", "then": Keep("none")},
+              {"rule": "max", "column": "a,first"}],
+)  # fmt: skip
+def test_rules_that_do_not_go_together(wrong):
+    with pytest.raises(ParameterError, match=r"The '(then|column)' parameter of Keep must be"):
+        Keep(**wrong)
+
+
+def test_columns_with_commas_and_several_rules():
+    keep = Keep.parse("max:a,b,longest,min:first,max:c,last")
+    assert keep.columns == ("a,b", "first", "c")
+    assert [rule.rule for rule in keep.rules] == ["max", "longest", "min", "max", "last"]
+    assert keep.by_length
+
+
+SOME = st.none() | st.integers(0, 2)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), SOME, SOME), max_size=12), st.sampled_from(["", "first", "last"]))
+def test_later_rules_decide_ties(rows, end):
+    """The order is that of tuples: what each rule compares, one after the other, and then the place."""
+    a, b = (pa.array([row[place] for row in rows], pa.int64()) for place in (1, 2))
+    values = {
+        "longest": lambda row: -row[0], "shortest": lambda row: row[0],
+        "max:a": lambda row: (row[1] is None, -(row[1] or 0)), "min:b": lambda row: (row[2] is None, row[2] or 0),
+    }  # fmt: skip
+    for rules in (["max:a", "longest"], ["shortest", "min:b"], ["min:b", "longest", "max:a"], ["max:a", "min:b"]):
+        sign = -1 if end == "last" else 1
+        keys = [(*(values[rule](row) for rule in rules), sign * place) for place, row in enumerate(rows)]
+        scores = [{"max:a": a, "min:b": b}[rule] for rule in rules if ":" in rule]
+        policy = ",".join([*rules, end] if end else rules)
+        assert order(policy, [row[0] for row in rows], scores) == sorted(range(len(rows)), key=keys.__getitem__)
 
 
 @st.composite
@@ -177,3 +252,26 @@ def test_no_chains():
     middle = removals(groups, *chain, np.array([1, 0, 2]), np.arange(3))
     assert (middle.rows.tolist(), middle.keepers.tolist()) == ([0, 2], [1, 1])
     assert middle.similarity.tolist() == [0.9, 0.85]
+
+
+@given(clusterings())
+def test_none_keeps_what_is_like_no_other(made):
+    """Exactly the rows with a similar one go, and each names one: of the same bytes, the same set, or most similar."""
+    groups, similarity, ranks, copies = made
+    removal = removals(groups, *columns(similarity), ranks, copies, none=True)
+    rows, of = range(len(groups.of)), groups.of.tolist()
+
+    def alike(a, b):
+        return 1.0 if of[a] == of[b] else similarity.get((min(of[a], of[b]), max(of[a], of[b])), 0.0)
+
+    expected = {}
+    for a in rows:
+        others = [(int(copies[a] != copies[b]), int(of[a] != of[b]), -alike(a, b), b) for b in rows if b != a]
+        similar = [key for key in others if key[2] < 0]
+        if similar:
+            expected[a] = min(similar)
+    assert removal.rows.tolist() == sorted(expected)
+    for row, keeper, alike_, same in zip(
+        removal.rows.tolist(), removal.keepers.tolist(), removal.similarity, removal.identical, strict=True
+    ):
+        assert (not same, -alike_, keeper) == (bool(expected[row][0]), *expected[row][2:])

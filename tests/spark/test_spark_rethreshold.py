@@ -30,6 +30,13 @@ def test_another_threshold_and_other_keepers(spark, resumed, tmp_path, monkeypat
     monkeypatch.setattr(corpus, "LARGE", 0)
     again = likewise.rethreshold(tmp_path / "spark", keep="first", threshold=0.7, out=tmp_path / "again")
     original = likewise.rethreshold(tmp_path / "local", 0.7, keep="first")
+    for keep in ("none", "longest,min:score,last"):
+        here = likewise.rethreshold(tmp_path / "local", 0.7, keep=keep, out=tmp_path / keep)
+        for large in (0, 1 << 60):
+            monkeypatch.setattr(corpus, "LARGE", large)
+            there = likewise.rethreshold(tmp_path / "spark", keep=keep, threshold=0.7, out=tmp_path / f"{keep}{large}")
+            for name in TABLES:
+                assert settled(getattr(here, name)) == settled(getattr(there, name)), name
     assert 0 < again.stats["counts"]["verified"] < resumed.found.stats["counts"]["verified"]
     for name in TABLES:
         assert settled(getattr(original, name)) == settled(getattr(again, name)), name

@@ -20,7 +20,7 @@ from likewise.io.workspace import Workspace
 from likewise.jobs.result import Result
 from likewise.jobs.rows import pair_table
 from likewise.jobs.settings import Resources, Settings
-from likewise.search.cluster import Keep, Removal, removals
+from likewise.search.cluster import NONE, Keep, Removal, removals
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.load import Collection, collect
@@ -101,6 +101,8 @@ def articles(
     [{'id': 0, 'cluster': 0, 'size': 2}, {'id': 1, 'cluster': 0, 'size': 2}, {'id': 2, 'cluster': 2, 'size': 1}]
     """
     policy = Keep.parse(keep, OWNER)
+    if policy.rule == NONE:
+        raise ParameterError.of(OWNER, "keep", "a rule by which one page represents the others", NONE)
     if isinstance(parse_shingler(shingle, owner=OWNER), Tokens | Urls):
         raise ParameterError.of(OWNER, "shingle", "stopwords:LANGUAGE, words:K or chars:K", str(shingle))
     chosen = Settings(
@@ -111,7 +113,7 @@ def articles(
     reading: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors}
     reading |= {"lines": lines, "plain": plain, "hidden": hidden}
     sizes: dict[str, Any] = {"batch_rows": batch_rows, "batch_bytes": budget.batch, "row_bytes": budget.row}
-    options = ReadOptions(text, id, policy.column, html=html, owner=OWNER, **reading, **sizes)
+    options = ReadOptions(text, id, policy.columns, html=html, owner=OWNER, **reading, **sizes)
     log = RunLog.of(progress)
     source = open_source(pages, options)
     space = Workspace.temporary(resources.spill)
@@ -119,7 +121,7 @@ def articles(
         here = collect(source, options, chosen.shingle, log, resources.threads, space, budget.texts)
         items = here.items
         assert isinstance(items, TextItems)
-        lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
+        lengths = items.lengths if policy.by_length else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, here.scores)
         matches = chosen.search(resources).find(items, log, space, None, ranks)
         log.counts["different"] = count_different(matches)

@@ -20,6 +20,9 @@ Examples:
   likewise dedup project/ --plain --on-error skip --out clean/       (a tree of source code)
   likewise dedup crawl.warc.gz --out clean/
   likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
+  likewise dedup reviews.csv --text review --keep max:stars,max:date,longest --out clean/
+  likewise dedup crawl.parquet --measure containment --threshold 0.9 --out clean/     (what is part of another goes)
+  likewise dedup answers.jsonl --keep none --out single/             (all copies go, not all but one)
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup monday.jsonl --against clean/ --out monday/
   likewise dedup monday.jsonl --id url --against seen/ --add --out monday/    (seen/ is an index: likewise index create)
@@ -28,7 +31,7 @@ Examples:
 \b
 DIR will contain:
   kept/              the surviving rows, all columns, in the input's format and order
-  removed.parquet    id, kept_id, similarity, kind (identical or near)
+  removed.parquet    id, kept_id (with --keep none: a similar one), similarity, kind (identical or near)
   pairs.parquet      id_a, id_b, similarity: every pair found, verified
   clusters.parquet   id, cluster (a connected component: the id of its first document), size, keeper
   run.json           parameters, counts, method, recall, seconds, memory: docs/run-json.md
@@ -36,7 +39,18 @@ DIR will contain:
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
-@shared.keep("first", "Which document to keep")
+@shared.choice(
+    "--measure",
+    ["jaccard", "containment"],
+    "jaccard",
+    "When a document goes: if it is similar to a kept one, or if this share of its shingles, --threshold, is in a kept "
+    "one, however long that is.",
+)
+@shared.keep(
+    None,
+    "Which document to keep: {}. With none, all documents go that are similar to another.  [default: first; by "
+    "containment longest]",
+)
 @click.option(
     "--against",
     multiple=True,

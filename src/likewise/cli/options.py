@@ -50,9 +50,9 @@ def needing(extra: str, what: str, when: object = None) -> Callable[[click.Conte
     return check
 
 
-def word(name: str, metavar: str, default: str, help: str) -> Callable[[F], F]:
+def word(name: str, metavar: str, default: str | None, help: str) -> Callable[[F], F]:
     """Return an option that takes any text."""
-    return click.option(name, default=default, show_default=True, metavar=metavar, help=help)
+    return click.option(name, default=default, show_default=default is not None, metavar=metavar, help=help)
 
 
 def column(name: str, default: str, help: str) -> Callable[[F], F]:
@@ -75,9 +75,12 @@ def shingle(default: str, help: str) -> Callable[[F], F]:
     return word("--shingle", "SPEC", default, help)
 
 
-def keep(default: str, help: str) -> Callable[[F], F]:
-    """Return the option --keep; `help` says what the keeper is."""
-    return word("--keep", "POLICY", default, f"{help}: first, last, longest, shortest, max:COL, min:COL.")
+RULES = "first, last, longest, shortest, max:COL, min:COL, or several, the next for ties: max:date,longest"
+
+
+def keep(default: str | None, help: str) -> Callable[[F], F]:
+    """Return the option --keep; `help` says what the keeper is, before or after the rules."""
+    return word("--keep", "POLICY", default, help.format(RULES) if "{" in help else f"{help}: {RULES}.")
 
 
 def k(default: int | None, help: str) -> Callable[[F], F]:

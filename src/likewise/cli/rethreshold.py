@@ -21,9 +21,7 @@ Examples:
 @click.option(
     "--threshold", type=float, help="New threshold, at least that of the original run.  [default: that of the run]"
 )
-@click.option(
-    "--keep", metavar="POLICY", help="first, last, longest, shortest, max:COL, min:COL.  [default: the run's]"
-)
+@click.option("--keep", metavar="POLICY", help=f"{shared.RULES}; or none.  [default: the run's]")
 @click.option(
     "--out",
     metavar="DIR",

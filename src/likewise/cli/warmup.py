@@ -110,6 +110,7 @@ def clusters() -> None:
     none, nothing = rows[:0], scores[:0]
     graph.components(2, none, none)
     graph.keepers(rows, none, none)
+    graph.absorbers(rows, none, none, none == 1)
     pairs.expand_pairs(none, none, nothing, rows, rows, rows, rows, True, True, none, none, nothing)
     sorting.radix_argsort(np.zeros(1, np.uint64), 1)
 

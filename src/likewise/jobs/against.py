@@ -342,6 +342,11 @@ def check_runs(states: Sequence[State]) -> None:
                 f"{state.directory}: the similarities of that run are estimates, and new documents cannot be"
                 " compared with it; run it again without estimate"
             )
+        if state.run["parameters"].get("measure", "jaccard") != "jaccard":
+            raise IncompatibleError(
+                f"{state.directory}: that run compared by {state.run['parameters']['measure']}, and new documents are"
+                " compared with earlier ones by Jaccard similarity"
+            )
     for state in states[1:]:
         first = states[0]
         difference = _difference(first, state)

@@ -15,7 +15,7 @@ import numpy as np
 from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
 from likewise.base.runlog import RunLog
-from likewise.errors import InputError
+from likewise.errors import InputError, ParameterError
 from likewise.io.read import Source
 from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
@@ -24,8 +24,9 @@ from likewise.jobs.against import Against, Joined
 from likewise.jobs.inputs import SearchRequest
 from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.result import Dedup
+from likewise.jobs.settings import HASHING, Given
 from likewise.kernels.hashing import mix
-from likewise.search.cluster import Keep, Removal, removals
+from likewise.search.cluster import NONE, Keep, Removal, note_unlisted, removals
 from likewise.search.items import Items, TextItems
 from likewise.search.load import Collection, collect
 from likewise.search.local import Search
@@ -33,6 +34,7 @@ from likewise.search.matches import Sides, VerifiedPairs, count_different
 from likewise.shingle import Shingler
 
 OWNER = "dedup"
+MEASURES = ("jaccard", "containment")
 
 FORECAST_FROM = 200_000_000
 """Bytes of input from which a run is forecast: below this the forecast itself is a noticeable part of the run."""
@@ -45,7 +47,8 @@ class DedupRequest(SearchRequest):
     """What `dedup` is asked for; see there."""
 
     owner: str = OWNER
-    keep: str | Keep = "first"
+    measure: str = "jaccard"
+    keep: str | Keep | None = None
     out: str | Path | None = None
     fresh: bool = False
     against: tuple[Any, ...] = ()
@@ -59,6 +62,17 @@ class DedupRequest(SearchRequest):
             checks.unused(self.owner, self.given("add"), "without an index in 'against'")
         else:
             checks.unused(self.owner, self.given("estimate"), "with 'against', which compares documents")
+        checks.choice(self.owner, "measure", self.measure, MEASURES)
+        if self.measure != "jaccard":
+            why = f"with measure={self.measure!r}, which is an exact search"
+            if self.method == "lsh":
+                raise ParameterError.of(self.owner, "method", f"'auto' or 'exact' {why}", self.method)
+            checks.unused(self.owner, self.given(*HASHING), why)
+            if self.against:
+                raise ParameterError(
+                    f"The 'against' parameter of {self.owner} needs measure='jaccard', by which earlier documents are"
+                    " compared. To find what they contain, give them and the new ones to one run."
+                )
 
     @property
     def shared(self) -> tuple[str, str | Path | None]:
@@ -67,17 +81,24 @@ class DedupRequest(SearchRequest):
 
     @cached_property
     def policy(self) -> Keep:
-        """Which document of a group is kept."""
-        return Keep.parse(self.keep)
+        """Which document of a group is kept: the first, or by containment the longest, unless the user says it."""
+        default = "first" if self.measure == "jaccard" else "longest"
+        return Keep.parse(default if self.keep is None else self.keep)
 
     @property
-    def score(self) -> str | None:
-        """The column of the keep policy."""
-        return self.policy.column
+    def only_local(self) -> Given:
+        """Also other measures than Jaccard similarity."""
+        return {**super().only_local, **self.given("measure")}
+
+    @property
+    def score(self) -> tuple[str, ...]:
+        """The columns of the keep policy."""
+        return self.policy.columns
 
     def reported(self, shingler: Shingler | None) -> dict[str, Any]:
         """Return the parameters, for run.json, but for what is known in `against`."""
-        return {**super().reported(shingler), "keep": str(self.policy), "against": None, "add": self.add}
+        chosen = {"measure": self.measure, "keep": str(self.policy)}
+        return {**super().reported(shingler), **chosen, "against": None, "add": self.add}
 
 
 def dedup(request: DedupRequest, known: Against) -> Dedup:
@@ -156,13 +177,17 @@ class _Run:
     @property
     def searching(self) -> Search:
         """The search that the settings describe; common shingles are those of earlier runs, if there are any."""
-        search = self.request.search(self.request.resources)
+        search, measure = self.request.search(self.request.resources), self.request.measure
+        if measure != "jaccard":
+            search = replace(search, measure=measure, method="exact")
         return replace(search, ignore_common=None, common=self.earlier.common) if self.earlier else search
 
     def forecast(self, space: Workspace) -> None:
         """Predict what a large new run needs, and refuse to start it where the disk is too small."""
         source, out = self.source, self.out
         if out is None or space.resumed or self.earlier or not isinstance(source, Source):
+            return
+        if self.request.measure != "jaccard":  # the model of the costs knows no other
             return
         if (source.total_bytes or 0) < FORECAST_FROM:
             return
@@ -184,7 +209,7 @@ class _Run:
         """Return the order in which documents are kept; those of earlier runs come first."""
         items = _items(collection)
         policy = self.request.policy
-        lengths = items.lengths if policy.rule in ("longest", "shortest") else np.zeros(len(items), np.int64)
+        lengths = items.lengths if policy.by_length else np.zeros(len(items), np.int64)
         ranks = policy.ranks(lengths, collection.scores)
         if self.earlier is None:
             return ranks
@@ -198,6 +223,8 @@ class _Run:
             sides = Sides(self.earlier.count, across=False)
         found = self.searching.find(items, self.log, space, sides, ranks)
         self.log.counts["different"] = count_different(found, sides)
+        if self.request.measure != "jaccard" and self.request.method == "auto":
+            self.log.method = {"asked": "auto", "taken": "exact", "why": f"{self.request.measure} has no hash family"}
         return found
 
     def remove(self, collection: Collection, matches: VerifiedPairs, ranks: Ints) -> Removal:
@@ -205,7 +232,9 @@ class _Run:
         log, items = self.log, _items(collection)
         with log.stage("cluster"):
             pairs = matches.left, matches.right, matches.similarity
-            removal = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty)
+            none = self.request.policy.rule == NONE
+            removal = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty, none, matches.directed)
+            note_unlisted(self.request.policy, log)
             if self.earlier is not None:
                 removal = _of_new(removal, self.earlier, items, self.request.resources.threads)
                 log.counts["items"] = len(items)

@@ -59,9 +59,9 @@ class SearchRequest(Settings):
         return self.given("lines", "plain", "hidden", "batch_rows")
 
     @property
-    def score(self) -> str | None:
-        """The column to read by which documents are preferred."""
-        return None
+    def score(self) -> tuple[str, ...]:
+        """The columns to read by which documents are preferred."""
+        return ()
 
     @cached_property
     def resources(self) -> Resources:

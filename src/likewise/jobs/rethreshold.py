@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import Dedup
 from likewise.jobs.state import State
-from likewise.search.cluster import Keep, removals
+from likewise.search.cluster import NONE, Keep, removals
 from likewise.search.estimate import acceptance, described
 from likewise.search.load import Collection, collect
 from likewise.search.matches import VerifiedPairs
@@ -54,24 +55,27 @@ def rethreshold(request: RethresholdRequest) -> Dedup:
         if name in state.run["counts"]:
             log.counts[name] = state.run["counts"][name]
     log.details |= details_at(wanted, state.run["details"])
-    options = options_of_run(parameters, policy.column)
+    options = options_of_run(parameters, policy.columns)
     with log.stage("read"):
         source = unchanged_source(state, options)
         ids = state.ids
-        collection = Collection(len(ids), None, ids, None, source, None)
+        collection = Collection(len(ids), None, ids, (), source, None)
     Dedup.check_folder(folder, source.files)
     with log.stage("cluster"):
         groups, copies = state.groups, state.array("copies").astype(np.int64)
         similarity = state.array("similarity")
         high = similarity >= wanted
         left, right = (state.array(name).astype(np.int64)[high] for name in ("left", "right"))
-        matches = VerifiedPairs(groups, copies, left, right, similarity[high])
+        directed = parameters.get("measure", "jaccard") == "containment"
+        matches = VerifiedPairs(groups, copies, left, right, similarity[high], directed=directed)
         log.counts["verified"] = len(left)
-        lengths, scores = np.zeros(len(ids), np.int64), None
-        if policy.rule not in ("first", "last"):
+        lengths = np.zeros(len(ids), np.int64)
+        scores: Sequence[Any] = ()
+        if policy.rule not in ("first", "last", NONE):
             lengths, scores = _read_again(state, policy, options, count)
         empty = ~(state.array("units") != 0).any(axis=1)
-        removal = removals(groups, left, right, matches.similarity, policy.ranks(lengths, scores), copies, empty)
+        ranks, none = policy.ranks(lengths, scores), policy.rule == NONE
+        removal = removals(groups, left, right, matches.similarity, ranks, copies, empty, none, directed)
     changed = {**parameters, "threshold": wanted, "keep": str(policy), "first_threshold": lowest}
     result = Dedup(collection, matches, removal, log, changed, about=state, command="rethreshold")
     result.save(folder)
@@ -118,7 +122,7 @@ def details_at(threshold: float, details: dict[str, Any]) -> dict[str, Any]:
     return carried
 
 
-def options_of_run(parameters: dict[str, Any], score: str | None = None) -> ReadOptions:
+def options_of_run(parameters: dict[str, Any], score: tuple[str, ...] = ()) -> ReadOptions:
     """Return how the input of a run was read, from the parameters in its run.json."""
     return ReadOptions(
         text=parameters["text"],
@@ -143,12 +147,11 @@ def unchanged_source(state: State, options: ReadOptions) -> Source:
     return source
 
 
-def _read_again(state: State, policy: Keep, options: ReadOptions, threads: int) -> tuple[Ints, Any]:
+def _read_again(state: State, policy: Keep, options: ReadOptions, threads: int) -> tuple[Ints, Sequence[Any]]:
     """Read the lengths or the scores that another keep policy needs."""
     space, budget = Workspace.temporary(), Budget.of("rethreshold", None)
     collection = collect(Files(state.about["given"]), options, "words", RunLog(), threads, space, budget.texts)
     assert collection.items is not None
-    by_length = policy.rule in ("longest", "shortest")
-    lengths = collection.items.lengths if by_length else np.zeros(collection.rows, np.int64)
+    lengths = collection.items.lengths if policy.by_length else np.zeros(collection.rows, np.int64)
     space.finish()
     return lengths, collection.scores

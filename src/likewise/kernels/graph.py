@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
+
 import numpy as np
 
 from likewise.kernels import kernel
@@ -60,6 +62,58 @@ def keepers(order, left, right):
             other = left[p] + right[p] - node
             if removed_by[other] < 0:
                 removed_by[other] = p
+    return removed_by
+
+
+@kernel
+def absorbers(ranks, left, right, mutual):
+    """Choose the nodes to keep of those that point to others: left to right. Pairs are sorted by left.
+
+    A node that points to a kept one is removed, and no kept one points to another (a kernel of the graph). A pair that
+    is not `mutual`, there in one direction only, leads to what has to be decided before; these must make no circle. Of
+    the nodes for which nothing is left to wait for, the one of lowest rank is decided next: it is kept unless it points
+    to a kept one. Return for each node the number of the pair that removed it, or -1 if it is kept.
+    """
+    n = ranks.size
+    start = np.zeros(n + 1, np.int64)
+    begin = np.zeros(n + 1, np.int64)
+    waiting = np.zeros(n, np.int64)
+    for p in range(left.size):
+        start[left[p] + 1] += 1
+        if not mutual[p]:
+            begin[right[p] + 1] += 1
+            waiting[left[p]] += 1
+    for i in range(n):
+        start[i + 1] += start[i]
+        begin[i + 1] += begin[i]
+    place = begin[:-1].copy()
+    after = np.empty(begin[n], np.int64)
+    for p in range(left.size):
+        if not mutual[p]:
+            after[place[right[p]]] = left[p]
+            place[right[p]] += 1
+    node_at = np.empty(n, np.int64)
+    ready = [np.int64(0) for _ in range(0)]
+    for node in range(n):
+        node_at[ranks[node]] = node
+        if waiting[node] == 0:
+            ready.append(ranks[node])
+    heapify(ready)
+    removed_by = np.full(n, -1)
+    kept = np.zeros(n, np.bool_)
+    while len(ready) > 0:
+        node = node_at[heappop(ready)]
+        best = -1
+        for p in range(start[node], start[node + 1]):
+            if kept[right[p]] and (best < 0 or ranks[right[p]] < ranks[right[best]]):
+                best = p
+        removed_by[node] = best
+        kept[node] = best < 0
+        for e in range(begin[node], begin[node + 1]):
+            other = after[e]
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                heappush(ready, ranks[other])
     return removed_by
 
 

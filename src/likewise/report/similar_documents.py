@@ -183,10 +183,13 @@ class SimilarDocuments:
                 Tile(f"{removed:,}", "removed", f"{counts['identical']:,} identical, {counts['near']:,} near"),
                 Tile.of(counts["clusters"], "cluster", largest),
             ]
-            near = f"at least {share(self.threshold, 1)} similar to a kept one"
-            measure = f"Jaccard similarity of {run.parameters.get('shingle') or 'sets'}"
-            story = [f"Every removed {self.noun} is {near} ({measure})."] if removed else []
-            story.append(self._meaning() if removed else "")
+            none = run.parameters.get("keep") == "none"
+            kept, least = "another" if none else "a kept one", f"at least {share(self.threshold, 1)}"
+            told = f"Every removed {self.noun} is {least} similar to {kept} (Jaccard similarity of"
+            if run.parameters.get("measure") == "containment":
+                told = f"Of every removed {self.noun} {least} is in {kept} (containment of"
+            story = [f"{told} {run.parameters.get('shingle') or 'sets'})."] if removed else []
+            story.extend([self._meaning(), self._policy()] if removed else [])
             if counts.get("earlier"):
                 story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} from earlier runs.")
         return head, tiles, [*story, self._recall(), compared(run, items, self.nouns), cost(run)]
@@ -210,6 +213,13 @@ class SimilarDocuments:
             return ""
         runs = f"runs of {counted(int(found[2]), 'word' if found[1] == 'words' else 'character')}"
         return f"Of all {runs} that one of two {self.nouns} has, their similarity is the part that both have."
+
+    def _policy(self) -> str:
+        """Say which document of similar ones is kept."""
+        keep = self.run.parameters.get("keep")
+        if keep == "none":
+            return f"Of similar {self.nouns} none was kept (keep: none); the one beside each is one it is similar to."
+        return f"Of similar {self.nouns} the most wanted one was kept (keep: {keep})." if keep else ""
 
     def _recall(self) -> str:
         """Say how complete the result is."""

@@ -14,6 +14,7 @@ import numpy as np
 from likewise.base.arrays import Hashes, Ints, Sets, map_words
 from likewise.base.copies import Groups, labels
 from likewise.base.runlog import RunLog
+from likewise.errors import InputError
 from likewise.io.disk import disk_errors
 from likewise.io.workspace import Workspace
 from likewise.search.band_keys import HeldKeys
@@ -32,7 +33,7 @@ from likewise.search.exact.prefixes import (
     survey,
     written,
 )
-from likewise.search.expand import most_listed
+from likewise.search.expand import MAX_LISTED, most_listed
 from likewise.search.items import Items
 from likewise.search.matches import Drawn, Sides, Sketched, VerifiedPairs, add_empty_pair, best_ranks
 from likewise.search.plan import JOINED
@@ -42,6 +43,8 @@ from likewise.search.verify import compare
 
 PART = "join-"
 """Steps of the workspace with some of the pairs."""
+PAIR_BYTES = 24
+"""Bytes of a pair in memory."""
 TIMES = 2
 """Prefix elements that two sets must share: two instead of one rule out most pairs for slightly longer prefixes."""
 
@@ -72,31 +75,37 @@ def find(
 ) -> VerifiedPairs:
     """Find all similar pairs that count for `sides`; commit them if that took long since `begun`.
 
-    If there are more than `most_listed` allows, all documents are compared as one crowd: see crowds/gather.py.
+    If there are more than `most_listed` allows, all documents are compared as one crowd: see crowds/gather.py. By other
+    measures than Jaccard similarity all sets are held in memory, and so are the pairs, as many as it has room for.
     """
-    known: _JoinInput = (
-        _HeldInput(settings, given, log) if _fits(settings, given) else _StreamedInput(settings, given, log)
-    )
+    bounds = Bounds(settings.measure, settings.threshold)
+    jaccard = settings.measure == "jaccard"
+    held = not jaccard or _fits(settings, given)
+    known: _JoinInput = _HeldInput(settings, given, log) if held else _StreamedInput(settings, given, log)
     of = labels(with_sides(known.units, given.first, sides))[given.copies]
     groups = Groups.by_label(of)
     leaders = given.copies[groups.first]  # the first different item of each group
     units = known.units[leaders]
     filled = np.flatnonzero((units != 0).any(axis=1))
     log.counts["groups"] = len(groups)
-    join = Join(
-        Bounds("jaccard", settings.threshold), known.counts, "auto", settings.threads, settings.budget.sets, TIMES
-    )
+    join = Join(bounds, known.counts, "auto", settings.threads, settings.budget.sets, TIMES)
     sequence = [(a, b) for a, b in _sides(leaders[filled], groups.first[filled], sides)]
     with log.stage("join", sum(len(a) + (0 if b is None else len(b)) for a, b in sequence)) as join.tick:
-        join.most = most_listed(len(given.first))
+        join.most = most_listed(len(given.first)) if jaccard else max(MAX_LISTED, settings.budget.pairs // PAIR_BYTES)
         found = None if given.crowded else _joined(settings, known, join, sequence, join.most, space)
     del known
+    if found is None and not jaccard:
+        raise InputError(
+            f"there are more than {join.most:,} pairs by {settings.measure}; use a higher threshold, leave out common"
+            " shingles (ignore_common), or give more memory"
+        )
     if found is None:
         left, right, similarity = _crowded(settings, given, groups, filled, log, space, sides, ranks)
     else:
         group_of = of[given.first]
         left, right, similarity = group_of[found[0]], group_of[found[1]], found[2]
-        left, right = np.minimum(left, right), np.maximum(left, right)
+        if bounds.symmetric:
+            left, right = np.minimum(left, right), np.maximum(left, right)
         order = pair_order(left, right, max(2, len(groups)))
         left, right, similarity = left[order], right[order], similarity[order]
         log.details["predicted_recall"] = 1.0
@@ -112,7 +121,7 @@ def find(
             draft.save(left=left, right=right, similarity=similarity)
             draft.commit(log.snapshot())
         space.forget(*(name for name in space.steps if name.startswith(PART)))
-    return _result(given.copies, groups, filled, units, given.common, left, right, similarity)
+    return _result(given.copies, groups, filled, units, given.common, left, right, similarity, not bounds.symmetric)
 
 
 def _joined(
@@ -188,11 +197,12 @@ def _crowded(
     return filled[left], filled[right], similarity
 
 
-def restored(space: Workspace) -> VerifiedPairs:
+def restored(space: Workspace, settings: SearchSettings) -> VerifiedPairs:
     """Return the pairs that an interrupted run committed."""
     names = ("copies", "of", "filled", "units", "common", "left", "right", "similarity")
-    copies, of, filled, units, common, *pairs = (space.array(JOINED, name) for name in names)
-    return _result(copies, Groups.by_label(of), filled, units, common, *pairs)
+    copies, of, filled, units, common, left, right, similarity = (space.array(JOINED, name) for name in names)
+    directed = not Bounds(settings.measure, settings.threshold).symmetric
+    return _result(copies, Groups.by_label(of), filled, units, common, left, right, similarity, directed)
 
 
 def _result(
@@ -204,13 +214,14 @@ def _result(
     left: Ints,
     right: Ints,
     similarity: Any,
+    directed: bool,
 ) -> VerifiedPairs:
     """Return the pairs, with band keys of no bands."""
     count = int(copies.max()) + 1 if len(copies) else 0
     keys = [HeldKeys(np.empty((size, 0), np.uint32)) for size in (count, len(filled))]
     drawn = Drawn(NO_ROWS, NO_ROWS, NO_ROWS)
     sketched = Sketched(copies, groups, filled, units, keys[0], keys[1], None, common, drawn)
-    return VerifiedPairs(groups, copies, left, right, similarity, sketched)
+    return VerifiedPairs(groups, copies, left, right, similarity, sketched, directed)
 
 
 def _sides(chosen: Ints, first: Ints, sides: Sides | None) -> Iterator[tuple[Ints, Ints | None]]:

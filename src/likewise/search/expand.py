@@ -71,7 +71,7 @@ def listed_pairs(
     inner = np.flatnonzero(sizes > 1) if within else np.zeros(0, np.int64)
     whole, stars = inner[~big[inner]], inner[big[inner]]
     pairs = concatenated([(matches.left, matches.right, matches.similarity), (whole, whole, np.full(len(whole), same))])
-    parts = [row_pairs(pairs, _abridged(groups, big) if big.any() else groups)]
+    parts = [row_pairs(pairs, _abridged(groups, big) if big.any() else groups, symmetric=not matches.directed)]
     if len(stars):
         copies = np.flatnonzero(np.isin(groups.of, stars))
         copies = copies[groups.first[groups.of[copies]] != copies]

@@ -30,7 +30,7 @@ BYTES_A_WORD = 6
 
 @dataclass
 class Collection:
-    """What was read: the items, their ids (None: row numbers), the scores that a keep policy needs, and the source.
+    """What was read: the items, their ids (None: row numbers), the columns that a keep policy needs, and the source.
 
     Without items, the collection was not read but is that of an earlier run. With stop-word shingles, `languages` has
     the result of `StopWords.survey` for each document.
@@ -39,7 +39,7 @@ class Collection:
     rows: int
     items: Items | None
     ids: Any | None
-    scores: Any | None
+    scores: Sequence[Any]
     source: Source | None
     shingler: Shingler | None
     languages: Ints | None = None
@@ -78,9 +78,9 @@ def collect(
     Text of files beyond `limit` bytes is kept in the workspace, as a step that is not repeated.
     """
     if isinstance(source, Sets):
-        if options.id is not None or options.score is not None:
+        if options.id is not None or options.scores:
             raise ParameterError("Sets have no columns: 'id' and 'keep=max:COLUMN' need a table")
-        return Collection(len(source), SetItems(source), None, None, None, None)
+        return Collection(len(source), SetItems(source), None, (), None, None)
     opened = source if isinstance(source, Source) else open_source(source, options)
     if space.has(step):
         opened.restore(space.notes(step)["source"])
@@ -93,7 +93,9 @@ def collect(
     table, samples = space.array(step, "chunks"), space.array(step, "samples")
     texts = Texts(stored_chunks(space.path(step, "texts"), table), samples)
     ids, scores = (_stored(space.path(step, f"{name}.arrow")) for name in ("ids", "scores"))
-    collection = _finished(opened, texts, ids, scores, shingle, options, log, space.array(step, "lengths"))
+    collection = _finished(
+        opened, texts, ids[0] if ids else None, scores, shingle, options, log, space.array(step, "lengths")
+    )
     return _surveyed(collection, log, threads)
 
 
@@ -105,9 +107,10 @@ def _read(
     step: str,
     tick: Callable[[int], None],
     log: RunLog,
-) -> tuple[Texts, Any, Any] | None:
+) -> tuple[Texts, Any, list[Any]] | None:
     """Read the input; return it, or None if it did not fit in memory and is now a step of the workspace."""
-    ids, scores, samples, lengths = [], [], [], []
+    ids, samples, lengths = [], [], []
+    scores: dict[str, list[Any]] = {}
     with ExitStack() as stack:
         drafts: list[Draft] = []
 
@@ -124,39 +127,41 @@ def _read(
             builder.add(chunk)
             if "id" in batch.schema.names:
                 ids.append(batch.column("id"))
-            if "score" in batch.schema.names:
-                scores.append(batch.column("score"))
+            for role in batch.schema.names:
+                if role.startswith("score"):
+                    scores.setdefault(role, []).append(batch.column(role))
             tick(batch.num_rows)
         log.counts["bytes"] = log.counts.get("bytes", 0) + builder.bytes
         chunks, table = builder.finish()
         known = opened.finish_ids(pa.chunked_array(ids)) if ids else None
-        graded = opened.finish_scores(pa.chunked_array(scores)) if scores else None
+        graded = [opened.finish_scores(pa.chunked_array(parts), role) for role, parts in scores.items()]
         whole = np.concatenate(samples) if samples else np.zeros(0, np.uint64)
         if table is None:
             texts = Texts(chunks, whole)
             return texts, known, graded
         draft = drafts[0]
         draft.save(chunks=table, samples=whole, lengths=np.concatenate(lengths))
-        for name, column in (("ids", known), ("scores", graded)):
-            if column is not None:
-                whole_column = pa.record_batch([_one_array(column)], [name])
-                with pa.ipc.new_file(draft.file(f"{name}.arrow"), whole_column.schema) as out:
-                    out.write_batch(whole_column)
+        for name, columns in (("ids", [] if known is None else [known]), ("scores", graded)):
+            if columns:
+                arrays = [_one_array(column) for column in columns]
+                together = pa.record_batch(arrays, [f"{name}{place or ''}" for place in range(len(arrays))])
+                with pa.ipc.new_file(draft.file(f"{name}.arrow"), together.schema) as out:
+                    out.write_batch(together)
         draft.commit({"source": opened.state(), **log.snapshot()})
     pa.default_memory_pool().release_unused()
     return None
 
 
-def _stored(path: Path) -> Any:
-    """Map a column that `_read` wrote; None if there is none."""
-    return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).column(0) if path.exists() else None
+def _stored(path: Path) -> list[Any]:
+    """Map columns that `_read` wrote, if there are any."""
+    return list(pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).columns) if path.exists() else []
 
 
 def _finished(
     opened: Source,
     texts: Texts,
     ids: Any,
-    scores: Any,
+    scores: list[Any],
     shingle: str | Shingler,
     options: ReadOptions,
     log: RunLog,
@@ -177,8 +182,7 @@ def _finished(
     elif (positions := opened.positions()) is not None:
         ids = to_arrow(positions)
     items = TextItems(texts, shingler, lengths)
-    graded = _one_array(scores) if scores is not None else None
-    return Collection(len(items), items, ids, graded, opened, shingler)
+    return Collection(len(items), items, ids, [_one_array(column) for column in scores], opened, shingler)
 
 
 def _surveyed(collection: Collection, log: RunLog, threads: int) -> Collection:

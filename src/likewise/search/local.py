@@ -93,7 +93,7 @@ class LocalExecutor:
             return False
         self.log.restore(self._space.notes(step))
         if step == JOINED:
-            self._joined = by_join.restored(self._space)
+            self._joined = by_join.restored(self._space, self.settings)
         elif step == SKETCHED:
             self._restore_sketches()
         else:
@@ -138,7 +138,8 @@ class LocalExecutor:
     def join(self) -> VerifiedPairs:
         """Join the sets."""
         settings = self.settings
-        crowded = settings.method == "exact" and crowded_search(settings, self.items, self.first)
+        jaccard = settings.method == "exact" and settings.measure == "jaccard"
+        crowded = jaccard and crowded_search(settings, self.items, self.first)
         given = by_join.DifferentItems(self.items, self.copies, self.first, self.common, crowded)
         return by_join.find(settings, given, self.log, self._space, self.sides, self._ranks, self._begun)
 

@@ -30,7 +30,8 @@ class Sides:
 class VerifiedPairs:
     """Groups of equal items and the verified pairs between them, left < right, sorted.
 
-    Rows with the same number in `copies` are identical to the byte.
+    Rows with the same number in `copies` are identical to the byte. directed: a pair says that the left one is
+    contained in the right one, whichever comes first.
     """
 
     groups: Groups
@@ -39,6 +40,7 @@ class VerifiedPairs:
     right: Ints
     similarity: Scores
     sketched: Sketched | None = None
+    directed: bool = False
 
     @property
     def empty(self) -> NDArray[np.bool_]:

@@ -72,7 +72,8 @@ class SearchSettings:
 
     banding: given bands and rows, or None to tune them. common: shingles to leave out. certify: the size of the sample
     whose recall is measured; None for the default. patience: a step that takes longer, in seconds, is committed.
-    estimate: similarities are estimated from signatures (see estimate.py), not computed.
+    estimate: similarities are estimated from signatures (see estimate.py), not computed. measure: another one than
+    Jaccard similarity needs the method "exact".
     """
 
     threshold: float
@@ -88,6 +89,7 @@ class SearchSettings:
     patience: float = PATIENCE
     method: str = "lsh"
     estimate: bool = False
+    measure: str = "jaccard"
 
 
 def crowded_search(settings: SearchSettings, items: Items, rows: Ints) -> bool:

@@ -16,7 +16,7 @@ from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.base.runlog import run_json
 from likewise.jobs.dedup import DedupRequest
 from likewise.jobs.result import aside_table
-from likewise.search.cluster import Keep, removals
+from likewise.search.cluster import NONE, Keep, note_unlisted, removals
 from likewise.search.matches import count_different
 from likewise.search.plan import Executor, find
 from likewise.search.prepare import NO_ROWS
@@ -81,6 +81,7 @@ def tables_of(
     earlier: SparkAgainst | None = None,
 ) -> DriverTables | SpreadTables:
     """Choose keepers, and return the tables: made on the driver or, of a large corpus, on the cluster."""
+    note_unlisted(policy, run.log)
     if isinstance(found, LargeMatches):
         return SpreadTables(found, run.request.id, run.log)
     universe, matches = found
@@ -89,7 +90,8 @@ def tables_of(
     run.log.counts["different"] = others + count_different(matches, universe.sides(corpus.sides))
     with run.log.stage("cluster"):
         pairs = matches.left, matches.right, matches.similarity
-        removal = removals(matches.groups, *pairs, order(universe.rows), matches.copies, matches.empty)
+        none = policy.rule == NONE
+        removal = removals(matches.groups, *pairs, order(universe.rows), matches.copies, matches.empty, none)
     if earlier is not None:
         return AgainstTables(run, corpus, universe, matches, removal, earlier)
     return DriverTables(run, corpus, universe, matches, removal)

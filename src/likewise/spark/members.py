@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, to_arrow
 from likewise.errors import ColumnError
-from likewise.search.cluster import Keep
+from likewise.search.cluster import NONE, Keep
 from likewise.spark.copies import LINK, RowLinks
 from likewise.spark.corpus import ROW, Corpus, numbered
 from likewise.spark.direct import PART, PLACE, TEXT
@@ -134,33 +134,35 @@ class LargeMembers:
 
         def make() -> Any:
             count = F.count("*").alias("size")
-            if rule in ("first", "last"):
-                best = F.min("row") if rule == "first" else F.max("row")
+            if rule in ("first", "last", NONE):
+                best = F.max("row") if rule == "last" else F.min("row")
                 found = self.frame.groupBy("leader").agg(best.alias("best"), count)
-                return found.withColumn("rank", F.col("best") if rule == "first" else F.lit(total - 1) - F.col("best"))
-            value, down = F.col(VALUE), rule in ("longest", "max")
-            scored = self._scored()
-            if dict(scored.dtypes)[VALUE] in ("float", "double"):
-                value = F.when(~F.isnan(value), value)
-            last = F.isnull(value)
-            if down:
-                best = F.max(F.struct((~last).alias("held"), value.alias(VALUE), (-F.col("row")).alias("row")))
-            else:
-                best = F.min(F.struct(last.alias("held"), value.alias(VALUE), F.col("row")))
-            found = self.frame.join(scored, "row").groupBy("leader").agg(best.alias("top"), count)
-            order = [F.col("top").desc() if down else F.col("top").asc()]
-            found = found.orderBy(*order).withColumn("rank", F.monotonically_increasing_id())
-            return found.select("leader", F.abs("top.row").alias("best"), "size", "rank")
+                return found.withColumn("rank", F.lit(total - 1) - F.col("best") if rule == "last" else F.col("best"))
+            whole, order = self.frame.select("leader", "row"), []
+            for place, one in enumerate(self.policy.rules):
+                if one.rule not in ("first", "last"):
+                    name, scored = f"{VALUE}{place}", self._scored(one)
+                    whole = whole.join(scored.withColumnRenamed(VALUE, name), "row")
+                    value = F.col(name)
+                    if dict(scored.dtypes)[VALUE] in ("float", "double"):
+                        value = F.when(~F.isnan(value), value)
+                    down = one.rule in ("longest", "max")
+                    order.append(value.desc_nulls_last() if down else value.asc_nulls_last())
+            tie = F.col("row").desc() if self.policy.rules[-1].rule == "last" else F.col("row").asc()
+            ranked = whole.orderBy(*order, tie).select("leader", "row", F.monotonically_increasing_id().alias("rank"))
+            found = ranked.groupBy("leader").agg(F.min(F.struct("rank", "row")).alias("top"), count)
+            return found.select("leader", F.col("top.row").alias("best"), "size", F.col("top.rank").alias("rank"))
 
         return self.checkpoints.frame("ranks", make)
 
-    def _scored(self) -> Any:
+    def _scored(self, rule: Keep) -> Any:
+        """Return (row, value) of the members: their lengths, or a column."""
         from pyspark.sql import functions as F
 
-        if self.policy.column is None:
+        if rule.column is None:
             lengths = self.corpus.texts.withColumn(VALUE, F.char_length(TEXT).cast("bigint"))
             return self.values(VALUE, lengths)
-        return self.values(self.policy.column, cast=check_scores(self.corpus.parts[0], self.policy))
+        return self.values(rule.column, cast=check_scores(self.corpus.parts[0], rule))
 
     def ranks(self, nodes: Ints) -> Ints:
         """Return the order of some nodes, which ascend: 0 for the most preferred."""

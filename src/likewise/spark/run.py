@@ -116,28 +116,29 @@ class RankOrder:
         old = int(np.searchsorted(rows, corpus.earlier))
         if old:
             return np.concatenate([np.arange(old), self._ranks(rows[old:]) + old])
-        lengths, scores = np.zeros(len(rows), np.int64), None
-        if policy.rule in ("longest", "shortest"):
+        lengths, scores = np.zeros(len(rows), np.int64), []
+        if policy.by_length:
             frame = corpus.texts.withColumn(LENGTH, F.char_length(TEXT).cast("bigint"))
             lengths = np.asarray(corpus.fetch(rows, [LENGTH], frame).column(LENGTH), np.int64)
-        elif policy.column is not None and len(rows):
-            check_scores(corpus.parts[-1], policy)
-            scores = corpus.column(rows - corpus.earlier, policy.column, len(corpus.parts) - 1)
+        for rule in policy.rules if len(rows) else ():
+            if rule.column is not None:
+                check_scores(corpus.parts[-1], rule)
+                scores.append(corpus.column(rows - corpus.earlier, rule.column, len(corpus.parts) - 1))
         return policy.ranks(lengths, scores)
 
 
-def check_scores(part: Deposit, policy: Keep) -> bool:
+def check_scores(part: Deposit, rule: Keep) -> bool:
     """Raise if scores are text of which some are numbers, for they have no order; tell whether all are such numbers."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType
 
-    if not isinstance(part.frame.schema[policy.column].dataType, StringType):
+    if not isinstance(part.frame.schema[rule.column].dataType, StringType):
         return False
-    score = F.col(quoted(str(policy.column)))
+    score = F.col(quoted(str(rule.column)))
     numbers, others = part.frame.agg(F.count_if(score.rlike(NUMBER)), F.count_if(~score.rlike(NUMBER))).first()
     if numbers and others:
         raise ColumnError(
-            f"column '{policy.column}' of the keep policy '{policy}' mixes numbers ({numbers:,}) and text ({others:,})"
+            f"column '{rule.column}' of the keep policy '{rule}' mixes numbers ({numbers:,}) and text ({others:,})"
         )
     return bool(numbers)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.jobs.result import KINDS
+from likewise.search.cluster import NONE
 from likewise.search.expand import largest_cap, most_listed
 from likewise.search.matches import Drawn
 from likewise.search.prepare import NO_ROWS
@@ -86,9 +87,9 @@ class SpreadTables:
         from pyspark.sql import functions as F
 
         members, ranked, entries = self._members.frame, self._members.ranked, self._matches.pairs.count
-        group = ranked.selectExpr("leader", "best", "size")
+        group, none = ranked.selectExpr("leader", "best", "size"), self._members.policy.rule == NONE
         if entries:
-            verdict = self._verdict(entries)
+            verdict = self._most_similar() if none else self._verdict(entries)
             labels = from_parcels(self._rounds.components(to_parcels(self._edges, EDGE), entries), EDGE)
             group = group.join(labels.toDF("leader", "label"), "leader", "left")
             group = group.join(verdict, "leader", "left")
@@ -100,7 +101,7 @@ class SpreadTables:
             group = group.selectExpr("leader", "leader as label", "size", "best as keeper", "1D as similarity")
         total = group.groupBy("label").agg(F.sum("size").alias("total"))
         group = group.join(total, "label")
-        rows = members.join(group, "leader")
+        rows = self._with_twins(members.join(group, "leader")) if none else members.join(group, "leader")
         kept = members.selectExpr("row as keeper", "first as keeper_first", "leader as keeper_leader")
         empty = self._members.grouped.empty
         blank = f"(leader = keeper_leader and leader = {int(empty[0])})" if len(empty) else "false"
@@ -128,6 +129,28 @@ class SpreadTables:
         first = first.selectExpr("a as rank", "first.b as by", "first.similarity")
         keepers = ranked.selectExpr("rank as by", "best as keeper")
         return first.join(ranked.select("rank", "leader"), "rank").join(keepers, "by").drop("rank", "by")
+
+    def _most_similar(self) -> Any:
+        """Return (leader, keeper, similarity) of rows with a pair: the most similar, of several the first."""
+        from pyspark.sql import functions as F
+
+        both = self._edges.unionByName(self._edges.selectExpr(f"{B} as {A}", f"{A} as {B}", "similarity"))
+        most = F.max(F.struct("similarity", (-F.col(B)).alias("first"))).alias("most")
+        found = both.groupBy(A).agg(most)
+        return found.selectExpr(f"{A} as leader", "-most.first as keeper", "most.similarity as similarity")
+
+    def _with_twins(self, rows: Any) -> Any:
+        """Return the rows with, in place of the similar row of their group, the first other one that has the same bytes
+        or, without any, the same set."""
+        from pyspark.sql import functions as F
+
+        members = self._members.frame
+        for label in ("leader", "first"):
+            second = members.where(f"row <> {label}").groupBy(label).agg(F.min("row").alias("second"))
+            rows = rows.join(second, label, "left").withColumn("twin", F.expr(f"if(row = {label}, second, {label})"))
+            rows = rows.withColumn("keeper", F.expr("coalesce(twin, keeper)"))
+            rows = rows.withColumn("similarity", F.expr("if(twin is null, similarity, 1D)")).drop("second", "twin")
+        return rows
 
     def _largest_listed(self) -> int:
         """Return the size up to which groups are listed in full, by the rule of the local engine."""

@@ -1,6 +1,6 @@
 """The interface of all sources of documents: options in, batches of text out, and the rows that were kept.
 
-A *source* delivers record batches with the columns `text` and, when there are any, `id` and `score`.
+A *source* delivers record batches with the columns `text` and, when there are any, `id` and `score` (`score 2` …).
 A *delivered* row is passed on to the rest of likewise; a row that was set aside is not delivered and never kept.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,14 +37,14 @@ Tick = Callable[[int], None]
 class ReadOptions:
     """How to read: which columns, what to do with broken rows, how large a batch and a row may be.
 
-    html: None takes text files for pages by their names. plain: every file is text, whatever its name and its bytes.
-    hidden: files and folders are read whose names begin with a dot. `owner` is the function the user called, for error
-    messages.
+    score: a column, or several. html: None takes text files for pages by their names. plain: every file is text,
+    whatever its name and its bytes. hidden: files and folders are read whose names begin with a dot. `owner` is the
+    function the user called, for error messages.
     """
 
     text: str = "text"
     id: str | None = None
-    score: str | None = None
+    score: str | tuple[str, ...] | None = None
     on_error: str = "stop"
     encoding_errors: str = "strict"
     lines: bool = False
@@ -82,9 +83,19 @@ class ReadOptions:
 
     @property
     def columns(self) -> list[str]:
-        """The requested columns, each once: text, id, score."""
-        names = [self.text, self.id, self.score]
+        """The requested columns, each once: text, id, scores."""
+        names = [self.text, self.id, *self.scores.values()]
         return list(dict.fromkeys(name for name in names if name is not None))
+
+    @cached_property
+    def scores(self) -> dict[str, str]:
+        """The columns with scores, by the names that they have in batches: score, score 2, score 3.
+
+        >>> ReadOptions(score=("stars", "date")).scores
+        {'score': 'stars', 'score 2': 'date'}
+        """
+        names = [] if self.score is None else [self.score] if isinstance(self.score, str) else self.score
+        return {f"score {place}" if place > 1 else "score": name for place, name in enumerate(names, 1)}
 
 
 @dataclass(frozen=True)
@@ -195,8 +206,8 @@ class Source(ABC):
         """
         return ids
 
-    def finish_scores(self, scores: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Give undeclared scores their final type: int64 or float64 if all are numbers, else strings."""
+    def finish_scores(self, scores: pa.ChunkedArray, role: str = "score") -> pa.ChunkedArray:
+        """Give the undeclared scores of a role their final type: int64 or float64 if all are numbers, else strings."""
         return scores
 
 

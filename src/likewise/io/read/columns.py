@@ -1,6 +1,6 @@
 """From columns of any Arrow type to valid UTF-8 text, ids without nulls, and scores.
 
-The types of `id` and `score` are decided once for the whole input, before the first batch: see `decide`.
+The types of `id` and of scores are decided once for the whole input, before the first batch: see `decide`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ NULL_ID = "the id is null"
 
 @dataclass(frozen=True)
 class Types:
-    """The types that `id` and `score` have, or will be delivered in; None if missing or not declared."""
+    """The types that `id` and the scores have, or will be delivered in; None, or not there, if not declared."""
 
     id: pa.DataType | None = None
-    score: pa.DataType | None = None
+    scores: dict[str, pa.DataType] = field(default_factory=dict)
 
 
 @dataclass
@@ -103,8 +103,8 @@ def declared(where: str, schema: pa.Schema, options: ReadOptions) -> Types:
         raise TextError(
             f"{where}: the column '{options.text}' is not text but {shown}; {advice} another with text='COLUMN'"
         )
-    found: dict[str, pa.DataType | None] = {"id": None, "score": None}
-    for role, name in (("id", options.id), ("score", options.score)):
+    found: dict[str, pa.DataType] = {}
+    for role, name in (("id", options.id), *options.scores.items()):
         if name is not None:
             kind = plain_type(schema.field(name).type)
             if pa.types.is_nested(kind):
@@ -112,7 +112,7 @@ def declared(where: str, schema: pa.Schema, options: ReadOptions) -> Types:
                     f"{where}: the {role} column '{name}' is {kind}; numbers, strings or times are needed"
                 )
             found[role] = kind
-    return Types(**found)
+    return Types(found.pop("id", None), found)
 
 
 def decide(kinds: Sequence[pa.DataType | None], numbers: bool) -> tuple[pa.DataType, bool]:
@@ -299,9 +299,10 @@ def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, ty
     with openfiles.reading(file):
         text, trouble = text_of(batch.column(options.text), options, file)
         columns = {"text": text}
-        for role, name, kind in (("id", options.id, types.id), ("score", options.score, types.score)):
-            if name is not None and kind is not None:
-                columns[role] = converted(batch.column(name), kind, file, name)
+        kinds = {"id": types.id, **types.scores}
+        for role, name in (("id", options.id), *options.scores.items()):
+            if name is not None and kinds.get(role) is not None:
+                columns[role] = converted(batch.column(name), kinds[role], file, name)
         if "id" in columns and columns["id"].null_count:
             for row in np.flatnonzero(columns["id"].is_null().to_numpy(zero_copy_only=False)):
                 trouble.setdefault(int(row), Trouble(FormatError, NULL_ID))

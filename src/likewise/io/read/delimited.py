@@ -144,7 +144,7 @@ class Delimited(RecordPart):
         if block.split.plain:
             table = self._arrow(block.data, [self.names.index(name) for name in options.columns])
             if table is not None and table.num_rows == block.rows:
-                roles = {"text": options.text, "id": options.id, "score": options.score}
+                roles = {"text": options.text, "id": options.id, **options.scores}
                 columns = {role: self._of(table, name) for role, name in roles.items() if name is not None}
                 if "id" not in columns or not pc.any(pc.equal(columns["id"], "")).as_py():
                     batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
@@ -206,14 +206,16 @@ class Delimited(RecordPart):
         if len(fields) != len(self.names):
             return Trouble(FormatError, f"{len(fields)} fields where {len(self.names)} are expected")
         options, values = self.options, []
-        for role, name in (("text", options.text), ("id", options.id), ("score", options.score)):
+        for role, name in (("text", options.text), ("id", options.id), *options.scores.items()):
             value, trouble = (None, None) if name is None else utf8(fields[self.names.index(name)], options)
             if trouble is not None and role != "text":
                 return Trouble(TextError, f"the {role} is not valid UTF-8", f"{REPLACE}, {SKIP}")
             if trouble is not None:
                 return trouble
             values.append(value)
-        return Trouble(FormatError, "the id is empty") if values[1] == "" else Row(values[0], values[1], values[2])
+        return (
+            Trouble(FormatError, "the id is empty") if values[1] == "" else Row(values[0], values[1], tuple(values[2:]))
+        )
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept records; every column holds strings."""

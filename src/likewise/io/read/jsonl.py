@@ -77,7 +77,10 @@ class JsonLines(RecordPart):
             if name not in names:
                 raise ColumnError.of(self.file.name, name, names)
         self._kinds = {self.options.text: pa.string()}
-        for column, number in ((self.options.id, pa.int64()), (self.options.score, pa.float64())):
+        for column, number in (
+            (self.options.id, pa.int64()),
+            *((name, pa.float64()) for name in self.options.scores.values()),
+        ):
             if column is not None:
                 value = next((record[column] for record in records if record.get(column) is not None), None)
                 self._kinds.setdefault(column, pa.string() if isinstance(value, str) else number)
@@ -111,11 +114,11 @@ class JsonLines(RecordPart):
             id_strings = pa.types.is_string(columns["id"].type)
         if any(column.null_count for column in columns.values()):
             return None
-        if self.options.score is not None:
-            score = _plain_numbers(_one(table.column(self.options.score)))
+        for role, name in self.options.scores.items():
+            score = _plain_numbers(_one(table.column(name)))
             if score is None:
                 return None
-            columns["score"] = score
+            columns[role] = score
         for role in columns:
             columns[role] = columns[role].cast(pa.string())
             try:
@@ -156,7 +159,8 @@ class JsonLines(RecordPart):
         if piece is None or piece.batch is None:
             return None
         values = {role: piece.batch.column(role)[0].as_py() for role in piece.batch.schema.names}
-        return Row(values["text"], values.get("id"), values.get("score"), piece.id_strings)
+        scores = tuple(values[role] for role in self.options.scores)
+        return Row(values["text"], values.get("id"), scores, piece.id_strings)
 
     def _row_of(self, record: dict[str, Any]) -> Row | Trouble:
         options = self.options
@@ -186,17 +190,18 @@ class JsonLines(RecordPart):
                 return Trouble(FormatError, f"the id is {_called(identity)} and not a string or an integer")
             if isinstance(identity, str) and not _encodable(identity):
                 return Trouble(FormatError, "the id is not valid Unicode")
-        score: Any = None
-        if options.score is not None:
-            score = record.get(options.score)
+        scores: list[str | None] = []
+        for name in options.scores.values():
+            score = record.get(name)
             if isinstance(score, bool) or not isinstance(score, int | float | str | None):
                 return Trouble(FormatError, f"the score is {_called(score)} and not a number or a string")
             if isinstance(score, str) and not _encodable(score):
                 return Trouble(FormatError, "the score is not valid Unicode")
             if isinstance(score, float) and score.is_integer() and abs(score) < SAFE:
                 score = int(score)
+            scores.append(None if score is None else str(score))
         string = isinstance(identity, str)
-        return Row(text, None if identity is None else str(identity), None if score is None else str(score), string)
+        return Row(text, None if identity is None else str(identity), tuple(scores), string)
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept lines as a table; Arrow infers the types, but strings stay strings."""

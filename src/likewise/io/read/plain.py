@@ -179,9 +179,8 @@ class TextFiles(FileSource):
         usable, texts, aside = read
         columns = {"text": _strings(texts)}
         paths = pa.array([file.name for file in usable], pa.string())
-        for role, name in (("id", self.options.id or "path"), ("score", self.options.score)):
-            if name is not None:
-                columns[role] = paths if name == "path" else columns["text"]
+        for role, name in (("id", self.options.id or "path"), *self.options.scores.items()):
+            columns[role] = paths if name == "path" else columns["text"]
         return usable, pa.RecordBatch.from_arrays(list(columns.values()), list(columns)), aside
 
     def batches(self, threads: int = 1) -> Iterator[pa.RecordBatch]:

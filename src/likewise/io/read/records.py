@@ -80,7 +80,7 @@ class Row(NamedTuple):
 
     text: str | None
     id: str | None
-    score: str | None
+    scores: tuple[str | None, ...]
     id_string: bool = False
 
 
@@ -211,8 +211,8 @@ class RecordPart(TablePart):
         columns = {"text": pa.array([row and row.text for row in values], kind)}
         if self.options.id is not None:
             columns["id"] = pa.array([row and row.id for row in values], pa.string())
-        if self.options.score is not None:
-            columns["score"] = pa.array([row and row.score for row in values], pa.string())
+        for place, role in enumerate(self.options.scores):
+            columns[role] = pa.array([row and row.scores[place] for row in values], pa.string())
         batch = self.sifted(block, columns, trouble)
         batch.id_strings = any(row is not None and row.id_string for row in values)
         return batch

@@ -149,13 +149,15 @@ class TableFiles(FileSource):
         if not usable:
             raise errors[0]
         found = [types for _, types in usable]
-        identity, score, self._open_ids, self._open_scores = None, None, False, False
+        identity, self._open_ids = None, False
         if self.options.id is not None:
             identity, self._open_ids = decide([types.id for types in found], numbers=False)
-        if self.options.score is not None:
-            score, self._open_scores = decide([types.score for types in found], numbers=True)
+        scores = {
+            role: decide([types.scores.get(role) for types in found], numbers=True) for role in self.options.scores
+        }
+        self._open_scores = {role: undeclared for role, (_, undeclared) in scores.items()}
         for part, _ in usable:
-            part.types = Types(identity, score)
+            part.types = Types(identity, {role: kind for role, (kind, _) in scores.items()})
         return [part for part, _ in usable]
 
     def _tasks(self) -> Iterator[Callable[[], tuple[int, Iterable[CleanBatch]]]]:
@@ -227,9 +229,9 @@ class TableFiles(FileSource):
                 return integers
         return ids
 
-    def finish_scores(self, scores: pa.ChunkedArray) -> pa.ChunkedArray:
+    def finish_scores(self, scores: pa.ChunkedArray, role: str = "score") -> pa.ChunkedArray:
         """Turn scores whose type no file declares into numbers if all are."""
-        return as_numbers(scores) if self._open_scores else scores
+        return as_numbers(scores) if self._open_scores[role] else scores
 
     def _flags(self, keep: Flags) -> Iterator[tuple[TablePart, Flags]]:
         """Yield each file with one flag for each of its rows, delivered or not."""

@@ -73,8 +73,7 @@ class Warc(RecordPart):
         first = next(self.blocks(1 << 16), None)
         if first is not None and not installed("html"):
             self.parse(first)  # says so now, if the first records are HTML
-        strings = {role: pa.string() for role in ("id", "score") if getattr(self.options, role) is not None}
-        return Types(**strings)
+        return Types(None if self.options.id is None else pa.string(), dict.fromkeys(self.options.scores, pa.string()))
 
     def _records(self, data: bytes, last: bool) -> Iterator[tuple[int, int, Record]]:
         """Yield the start, the end and the content of each whole record."""
@@ -143,7 +142,7 @@ class Warc(RecordPart):
     def parse(self, block: RecordBlock) -> CleanBatch:
         """Read the records of a block."""
         columns, trouble = self._columns(block)
-        wanted = {"text": "text", "id": self.options.id, "score": self.options.score}
+        wanted = {"text": "text", "id": self.options.id, **self.options.scores}
         chosen = {role: columns[name] for role, name in wanted.items() if name is not None}
         return self.sifted(block, chosen, trouble)
 

@@ -148,7 +148,8 @@ def _with_state(run: FinishedRun, id_a: Any, id_b: Any) -> SetReason:
     a, b = (ids[row].as_py() for row in rows)
     of = state.groups.of[np.array(rows)]
     left, right = state.array("left"), state.array("right")
-    pair = (left == of.min()) & (right == of.max()) & (state.array("similarity") >= parameters["threshold"])
+    low, high = of if parameters.get("measure") == "containment" else np.sort(of)
+    pair = (left == low) & (right == high) & (state.array("similarity") >= parameters["threshold"])
     return trace.explain((a, b), run.stats, bool(of[0] == of[1] or pair.any()), notes=_outcomes(run, [a, b]))
 
 
@@ -172,7 +173,7 @@ def _outcomes(run: FinishedRun, names: list[Any]) -> tuple[str, ...]:
     """Say what became of documents."""
     rows = _rows_with(run.table("removed"), ("id", "kept_id"), names, every=False)
     removed = {row["id"]: row["kept_id"] for row in rows}
-    return tuple(outcome(name, removed.get(name)) for name in names)
+    return tuple(outcome(name, removed.get(name), run.parameters.get("keep")) for name in names)
 
 
 def _rows_with(

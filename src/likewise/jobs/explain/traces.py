@@ -19,7 +19,7 @@ from likewise.jobs.against import Against
 from likewise.jobs.explain.reasons import SetReason, SetScheme, VectorReason, explain_sets, explain_vectors
 from likewise.jobs.rows import Rows
 from likewise.jobs.state import State
-from likewise.search.cluster import Removal
+from likewise.search.cluster import NONE, Removal
 from likewise.search.common_shingles import value_table
 from likewise.search.items import SetItems, TextItems
 from likewise.search.load import Collection
@@ -293,7 +293,7 @@ class ExplainedRemovals:
         else:
             a, b = (row_of(self._ids, len(self._ids), value) for value in (id_a, id_b))
         groups = matches.groups.of[[a, b]]
-        low, high = groups.min(), groups.max()
+        low, high = groups if matches.directed else np.sort(groups)
         found = bool(low == high or ((matches.left == low) & (matches.right == high)).any())
         notes = tuple(self._outcome(value, row) for value, row in ((id_a, a), (id_b, b)))
         if against is None:
@@ -320,11 +320,13 @@ class ExplainedRemovals:
     def _outcome(self, value: Any, row: int) -> str:
         place = np.flatnonzero(self._removal.rows == row)
         keeper = self._name(self._removal.keepers[place[:1]])[0].as_py() if len(place) else None
-        return outcome(value, keeper)
+        return outcome(value, keeper, self.stats["parameters"].get("keep"))
 
 
-def outcome(name: Any, keeper: Any | None) -> str:
-    """Say what became of a document: the one that is kept in its place, if it is removed."""
+def outcome(name: Any, keeper: Any | None, keep: str | None) -> str:
+    """Say what became of a document: the one that is kept in its place, if it is removed; or only similar to it."""
     if keeper is None:
         return f"{shortened(name, 40)} is kept"
+    if keep == NONE:
+        return f"{shortened(name, 40)} is removed, because {shortened(keeper, 40)} is similar to it (keep=none)"
     return f"{shortened(name, 40)} is removed; {shortened(keeper, 40)} is kept in its place"
