@@ -53,7 +53,7 @@ DIR will contain:
   added.parquet        with --against: the new records (id, cluster, joined); merged.parquet: entities now one
   scored.parquet       with --scored: all pairs that were compared (copies.parquet: copies that were not)
   model.json           for one table: what was learned, for --against
-  weights.parquet      points of every field by agreement, as learned; weights.png: their plot
+  weights.parquet      points of every field by agreement, as learned
   run.json             parameters, counts, what was learned, seconds
   report.html          the report on the run"""
 )

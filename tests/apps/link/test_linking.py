@@ -114,7 +114,7 @@ def test_one_dirty_table(tmp_path):
     assert linked.matches.num_rows == sum(len(m) * (len(m) - 1) // 2 for m in sizes.values())
     out = tmp_path / "out"
     assert linked.save(out) == out
-    names = ["clusters.parquet", "matches.parquet", "model.json", "run.json", "weights.parquet", "weights.png"]
+    names = ["clusters.parquet", "matches.parquet", "model.json", "run.json", "weights.parquet"]
     assert sorted(path.name for path in out.iterdir()) == names
     assert pq.read_table(out / "matches.parquet").equals(linked.matches)
     assert pq.read_table(out / "clusters.parquet").equals(linked.clusters)
@@ -330,13 +330,14 @@ def test_validation_is_saved_with_the_rest(tmp_path, linked, validated, monkeypa
 
     found = validated
     names = ["matches.parquet", "run.json", "validation.parquet", "weights.parquet"]
-    plots = ["validation.png", "weights.png"]
+    plots = ["validation.png"]
     assert sorted(path.name for path in found.save(tmp_path / "out").iterdir()) == sorted([*names, *plots])
     about = json.loads((tmp_path / "out" / "run.json").read_text())["details"]["validation"]
     assert about["column"] == "phone"
     assert about["mean_of_true_matches"] < about["mean_of_random_pairs"]
+    (tmp_path / "out" / "weights.png").write_bytes(b"of an earlier version")
     linked.save(tmp_path / "out")
-    left = ["matches.parquet", "run.json", "weights.parquet", "weights.png"]
+    left = ["matches.parquet", "run.json", "weights.parquet"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == left
     monkeypatch.setattr(result, "installed", lambda extra: False)
     assert sorted(path.name for path in found.save(tmp_path / "out").iterdir()) == names

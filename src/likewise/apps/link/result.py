@@ -36,7 +36,6 @@ BARS = 40
 """Ranges of scores that are counted."""
 
 PLOT = "validation.png"
-WEIGHTS_PLOT = "weights.png"
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,8 @@ class Links(PlottedPairs, Result):
         "added.parquet": "added",
         "merged.parquet": "merged",
     }
-    plots: ClassVar[tuple[str, ...]] = (PLOT, WEIGHTS_PLOT)
-    """Plots that `save` writes, where Matplotlib is installed."""
+    plots: ClassVar[tuple[str, ...]] = (PLOT, "weights.png")
+    """Plots that this version, where Matplotlib is installed, or an earlier one wrote, and that are replaced."""
 
     def __init__(
         self,
@@ -175,8 +174,6 @@ class Links(PlottedPairs, Result):
         contents |= {**dict.fromkeys((SCORED, COPIES, *self.plots)), MODEL: None if rules is None else rules.write}
         if self.stats["parameters"]["scored"]:
             contents |= stored_tables(self.scored, self._trace)
-        if self.weights is not None and installed("plot"):
-            contents[WEIGHTS_PLOT] = self.plot_weights
         if self._validation is not None and installed("plot"):
             column = self.stats["parameters"]["validate"]
             contents[PLOT] = partial(self._validation.plot, measure=f"apart in {column}")
