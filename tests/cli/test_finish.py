@@ -125,7 +125,7 @@ def completed(*words: str) -> list[str]:
 
 
 def test_completion() -> None:
-    assert completed("likewise", "de") == ["plain,dedup", "plain,demo"]
+    assert completed("likewise", "de") == ["plain,dedup", "plain,decontaminate", "plain,demo"]
     assert completed("likewise", "dedup", "--thr") == ["plain,--threshold", "plain,--threads"]
     assert completed("likewise", "dedup", "a", "--method", "ex") == ["plain,exact"]
     assert completed("likewise", "dedup", "corp") == ["file,corp"]

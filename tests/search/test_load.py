@@ -85,7 +85,7 @@ def facts(collection, folder):
         "bytes": items.sizes.tolist(),
         "digests": items.digests(2).tolist(),
         "names": (str(collection.name(np.arange(2)).type), collection.name(np.arange(len(items))).to_pylist()),
-        "scores": None if collection.scores is None else (str(collection.scores.type), collection.scores.to_pylist()),
+        "scores": [(str(column.type), column.to_pylist()) for column in collection.scores],
         "aside": collection.aside,
         "source": collection.describe(),
         "kept": collection.source.kept(keep),
