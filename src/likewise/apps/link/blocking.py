@@ -29,7 +29,7 @@ from likewise.apps.link.fields import Field, Floats, among, rarity
 from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, term_counts, weighted
 from likewise.base.arrays import Ints
 from likewise.base.memory import MIB, UNLIMITED, Budget
-from likewise.base.parallel import in_order
+from likewise.base.parallel import all_at_once, in_order
 from likewise.base.runlog import Tick
 from likewise.io.workspace import Workspace
 from likewise.kernels import linking as kernels
@@ -128,7 +128,7 @@ def block(
     budget. Of one table, pairs of two records before `since` are left out.
     """
     records = len(fields[0].codes)
-    sizes = [int(np.append(term_counts(field.folded), 0)[field.codes].sum()) for field in fields]
+    sizes = all_at_once([partial(_terms_in, field) for field in fields], threads)
     whole = sum(sizes)
     kinds: dict[str, Ints] = {}
     notes: list[str] = []
@@ -155,6 +155,11 @@ def block(
     ways = {way: len(keys) for way, keys in kinds.items()}
     merged = sorted_unique(_concatenated([kinds.pop(way) for way in ways]))
     return RecordPairs(merged // records, merged % records, ways, notes), rows
+
+
+def _terms_in(field: Field) -> int:
+    """Return the number of terms of all records in a field."""
+    return int(np.append(term_counts(field.folded), 0)[field.codes].sum())
 
 
 def _with_first(field: Field, since: int) -> Ints:

@@ -45,6 +45,9 @@ ROWS_AT_ONCE = 1 << 14
 """Records whose terms are hashed at a time by one thread, about 100 terms of 8 bytes each."""
 
 KEYS_FILE = "band-keys.u32"
+FEW = 4
+"""Of records that share a key with a new one, the order is kept if they are at most one in so many."""
+
 MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = NDArray[np.uint32]
 Column = Callable[[], Keys]
@@ -60,6 +63,7 @@ class Blocks:
     def __init__(self, records: int, border: int, threads: int, since: int = 0) -> None:
         self._records, self._border, self._threads, self._since = records, border, threads, since
         self._columns: list[Column] = []
+        self._few: dict[Column, tuple[NDArray[np.int32], Keys]] = {}
         self._width = max(1, -(-records // RANGES))
         self._counts = np.zeros(-(-records // self._width) + 1, np.int64)
 
@@ -81,12 +85,17 @@ class Blocks:
 
     def _sorted(self, column: Column) -> tuple[NDArray[np.int32], Keys]:
         """Return the records in the order of their keys, and the keys; only those that share one with a new record."""
+        if column in self._few:
+            return self._few[column]
         keys = column()
         if not self._since:
             return radix_sort32(keys)
         chosen = kernels.sharing(keys, self._since)
         order, ordered = radix_sort32(keys[chosen])
-        return chosen[order], ordered
+        found = chosen[order], ordered
+        if len(chosen) <= self._records // FEW:
+            self._few[column] = found
+        return found
 
     def parts(self, room: int, tick: Tick) -> Iterator[Ints]:
         """Yield all pairs, repeated if they agree in several columns, in parts of ascending records.
