@@ -150,6 +150,13 @@ class FinishedRun:
             raise DamagedError(f"{path / MANIFEST}: the key {lost!r} is missing; run the command again")
         return cls(path, stats)
 
+    def must_be(self, command: str) -> None:
+        """Raise if another command made it."""
+        if self.command != command:
+            raise IncompatibleError(
+                f"{self.folder}: this is the result of likewise {self.command}; name one of likewise {command}"
+            )
+
     @property
     def command(self) -> str:
         """The command that made it."""

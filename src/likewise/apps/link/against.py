@@ -33,6 +33,7 @@ from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 from likewise.base.runlog import RunLog, run_json
 from likewise.errors import ColumnError, DamagedError, IncompatibleError, InputError, MissingInput
+from likewise.io.read.find import notes_on
 from likewise.io.workspace import Workspace
 from likewise.jobs.finished_run import FinishedRun, InputsGone, input_files
 from likewise.kernels.graph import components
@@ -74,10 +75,7 @@ class EarlierLinkage:
     @classmethod
     def _of_folder(cls, folder: Any) -> EarlierLinkage:
         run = FinishedRun.load(folder, "link")
-        if run.command != "link":
-            raise IncompatibleError(
-                f"{run.folder}: this is the result of likewise {run.command}; name one of likewise link"
-            )
+        run.must_be("link")
         if run.details.get("single") is not None:
             raise IncompatibleError(f"{run.folder}: this run {ONE_TABLE}")
         if not (run.folder / MODEL).is_file():
@@ -176,20 +174,20 @@ def _all_records(earlier: EarlierLinkage, request: LinkRequest, log: RunLog) -> 
     """Return the earlier records and then the new ones, as one table, and the number of the first new one."""
     new, where, inputs = read_table(request.a, "a")
     rules, since = earlier.rules, sum(table.num_rows for table in earlier.tables)
-    for name in (earlier.id, *rules.fields):
-        if name is not None and name not in new.column_names:
+    names = [name for name in (earlier.id, *rules.fields) if name is not None]
+    for name in names:
+        if name not in new.column_names:
             raise ColumnError.of(where, name, new.column_names)
-    columns = {
-        name: _joined([plain_column(table.column(name)) for table in (*earlier.tables, new)])
-        for name in new.select([name for name in (earlier.id, *rules.fields) if name is not None]).column_names
-    }
-    table = pa.table(columns) if columns else new
-    if earlier.id is not None:
-        ids_of(new, earlier.id, where)
-        _check_new(columns[earlier.id], since, where, earlier.where)
-    ids = ids_of(table, earlier.id, where)
+    tables = [*earlier.tables, new]
+    table = pa.table({name: _joined([plain_column(one.column(name)) for one in tables]) for name in names})
+    log.notes += notes_on(request.a)
+    ids = ids_of(new, earlier.id, where)
+    if earlier.id is None:
+        ids = pa.chunked_array([pa.array(np.arange(table.num_rows))])
+    else:
+        ids = _all_ids([*(plain_column(one.column(earlier.id)) for one in earlier.tables), ids], where, earlier.where)
     missing = earlier.parameters["missing"] or ()
-    tasks = [partial(rule.made, name, columns[name], missing) for name, rule in rules.fields.items()]
+    tasks = [partial(rule.made, name, table.column(name), missing) for name, rule in rules.fields.items()]
     fields = all_at_once(tasks, request.resources.threads)
     told = [*earlier.inputs, *inputs]
     records = RecordTable([table], [where], 0, table.num_rows, earlier.id, [ids], fields, [], told)
@@ -215,8 +213,9 @@ def _joined(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
     return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
 
 
-def _check_new(ids: pa.ChunkedArray, since: int, where: str, earlier: str) -> None:
-    """Raise if an id of a new record is one of the earlier records."""
+def _all_ids(parts: list[pa.ChunkedArray], where: str, earlier: str) -> pa.ChunkedArray:
+    """Return the ids of all records, of which the last part is new; raise if an earlier record has one of these."""
+    ids, since = _joined(parts), sum(map(len, parts[:-1]))
     ids = pc.utf8_trim_whitespace(ids) if pa.types.is_string(ids.type) else ids
     again = pc.index(pc.is_in(ids.slice(since), value_set=ids.slice(0, since).combine_chunks()), True).as_py()
     if again >= 0:
@@ -224,6 +223,7 @@ def _check_new(ids: pa.ChunkedArray, since: int, where: str, earlier: str) -> No
             f"{where}: row {again} has the id {ids[since + again].as_py()!r}, which a record of {earlier} has; "
             f"give new records ids of their own, or {AGAIN}"
         )
+    return ids
 
 
 def _entities(earlier: EarlierLinkage, records: RecordTable, since: int) -> Ints:

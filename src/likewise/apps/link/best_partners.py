@@ -205,19 +205,21 @@ def match_probabilities(
     records: int,
     single: tuple[bool, bool],
     expected: float | None = None,
+    ranked: Ranked | None = None,
 ) -> Floats:
     """Return the probability that each pair is a match where a record has at most one, by a rule (`Decision.single`).
 
     Of a record's best pairs it is estimated with the decision (`split`) from their scores and their lead over rivals;
     other pairs trail, and what they trail by is a negative lead; they have at most what the best pair leaves. NaN of
-    fewer than FEW records.
+    fewer than FEW records. `ranked` are the best of the usable pairs, if they are known.
     """
     found = np.zeros(len(left))
     places = np.flatnonzero(usable)
     if not len(places):
         return found
     a, b, value = left[places], right[places], scores[places]
-    ranked = single_pairs(a, b, value, records) if all(single) else one_each(a, b, value, records, single)
+    if ranked is None:
+        ranked = single_pairs(a, b, value, records) if all(single) else one_each(a, b, value, records, single)
     if len(ranked.chosen) < FEW:
         return np.full(len(left), np.nan)
     rivals = np.full(len(places), float(value.min()))

@@ -5,7 +5,7 @@ MMDS §3.8.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,8 @@ _DUPLICATES = "the {} table has duplicates: one partner for each of its records"
 class Decision:
     """The indices of the matches among the candidates, the threshold, the expected F1, and the rule in words.
 
-    `single` says whether a record of the first table has at most one match, and whether one of the second has.
+    `single` says whether a record of the first table has at most one match, and whether one of the second has; `ranked`
+    are then its best pairs, if they were found for the decision.
     """
 
     chosen: Ints
@@ -61,6 +62,7 @@ class Decision:
     expected_f1: float | None
     rule: str
     single: tuple[bool, bool] = (False, False)
+    ranked: Ranked | None = None
 
 
 def clean_sides(
@@ -128,7 +130,7 @@ def decide_pairs(
         best = np.full(records, np.inf)
         best[a[taken]] = best[b[taken]] = value[taken]
         taken = np.flatnonzero(value >= np.maximum(np.minimum(best[a], best[b]) - TIED, cut))
-    return Decision(places[taken], cut, f1, rule, single)
+    return Decision(places[taken], cut, f1, rule, single, ranked)
 
 
 def _best(
@@ -209,7 +211,8 @@ class MatchRules:
         expected = None if scored.matches is None else scored.matches.matches
         if any(decision.single):
             left, right, n = self.candidates.left, self.candidates.right, self.records.count
-            found = match_probabilities(left, right, scored.value, scored.usable, n, decision.single, expected)
+            sides, ranked = decision.single, decision.ranked
+            found = match_probabilities(left, right, scored.value, scored.usable, n, sides, expected, ranked)
         else:
             found = np.where(scored.usable, scored.probable, 0.0)
         found[known.places] = known.match
@@ -224,7 +227,7 @@ class MatchRules:
         for side, single in zip((self.candidates.left, self.candidates.right), found.single, strict=True):
             if single:
                 kept = kept[~np.isin(side[kept], side[yes]) | np.isin(kept, yes)]
-        return Decision(np.union1d(kept, yes), found.threshold, found.expected_f1, found.rule, found.single)
+        return replace(found, chosen=np.union1d(kept, yes))
 
     def _clusters(self, scored: ScoredRecords, cut: float, known: KnownPairs) -> tuple[Decision, Ints]:
         left, right = self.candidates.left, self.candidates.right

@@ -23,7 +23,7 @@ from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scoring import POINTS, UNIT, ScoredRecords
 from likewise.base.arrays import Ints
-from likewise.errors import DamagedError, IncompatibleError, MissingInput
+from likewise.errors import DamagedError, MissingInput
 from likewise.jobs.finished_run import FinishedRun, numbers
 
 SCORED, COPIES = "scored.parquet", "copies.parquet"
@@ -80,10 +80,7 @@ class StoredScores:
     @classmethod
     def load(cls, run: FinishedRun) -> StoredScores:
         """Read them; raise if the run is of another command, or stored none."""
-        if run.command != "link":
-            raise IncompatibleError(
-                f"{run.folder}: this is the result of likewise {run.command}; name one of likewise link"
-            )
+        run.must_be("link")
         if not (run.folder / SCORED).is_file():
             raise MissingInput(
                 f"{run.folder}: there is no {SCORED} with the scores of all pairs; run link with scored=True"

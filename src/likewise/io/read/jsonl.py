@@ -293,18 +293,25 @@ def _value_at(line: str, name: str) -> tuple[str, int, int]:
     >>> _value_at('{"a": [1, {"b": 2}], "b" : "x"}', "b")
     ('x', 27, 30)
     """
-    decoder, blank = json.JSONDecoder(), json.decoder.WHITESPACE.match  # type: ignore[attr-defined]
+    decoder = json.JSONDecoder()
     found, at = ("", 0, 0), line.index("{") + 1
     while True:
-        key, at = decoder.raw_decode(line, blank(line, at).end())
-        start = blank(line, line.index(":", at) + 1).end()
+        key, at = decoder.raw_decode(line, _after_blanks(line, at))
+        start = _after_blanks(line, line.index(":", at) + 1)
         value, at = decoder.raw_decode(line, start)
         if key == name:
             found = (value, start, at)
-        at = blank(line, at).end()
+        at = _after_blanks(line, at)
         if line[at] != ",":
             return found
         at += 1
+
+
+def _after_blanks(line: str, at: int) -> int:
+    """Return where the next character is that JSON does not skip."""
+    while line[at] in " \t\n\r":
+        at += 1
+    return at
 
 
 def _called(value: object) -> str:

@@ -24,6 +24,7 @@ from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import chunks, input_errors
 from likewise.io.tables import of_delimited, of_file
 from likewise.jobs.plan.machine import Machine
+from likewise.jobs.plan.result import plain_forecast
 from likewise.jobs.settings import Resources
 
 FIELDS, RECORD = 8, 121.0
@@ -107,22 +108,9 @@ class LinkForecast:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for JSON."""
-        sizes = {f"{name}_bytes": getattr(self, name) for name in ("memory", "spill", "answer", "disk")}
-        return {
-            "command": "link",
-            "records": self.records,
-            "records_exact": self.exact,
-            "fields": self.fields,
-            "mean_bytes": round(self.record_bytes, 1),
-            "candidates": self.candidates,
-            "seconds": {stage: round(spent, 4) for stage, spent in self.seconds.items()},
-            "total_seconds": round(self.total, 4),
-            "cpu_seconds": round(self.cpu_seconds, 4),
-            **sizes,
-            "threads": self.threads,
-            "memory_budget_bytes": self.budget,
-            "notes": list(self.notes),
-        }
+        names = {"exact": "records_exact", "record_bytes": "mean_bytes", "budget": "memory_budget_bytes"}
+        names |= {name: f"{name}_bytes" for name in ("memory", "spill", "answer", "disk")}
+        return {"command": "link", **plain_forecast(self, names, 4), "mean_bytes": round(self.record_bytes, 1)}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from likewise.base.words import counted
 from likewise.families.banding import Banding
@@ -67,7 +67,7 @@ class Forecast:
         """Return everything, for JSON."""
         names = {"exact": "documents_exact", "budget": "memory_budget_bytes"}
         names |= {name: f"{name}_bytes" for name in ("memory", "spill", "answer", "disk")}
-        plain = _plain(self, names, 4)
+        plain = plain_forecast(self, names, 4)
         return {"method": {"taken": plain.pop("method"), "why": plain.pop("why")}, **plain}
 
 
@@ -115,7 +115,7 @@ class Cluster:
         """Return everything, for JSON."""
         names = {"cores": "cores_per_machine", "shuffle": "shuffle_bytes"}
         names |= {name: f"{name}_bytes_per_machine" for name in ("disk", "memory")}
-        return {**_plain(self, names, 1), "shuffle_bytes": {**self.shuffle, "total": self.shuffle_bytes}}
+        return {**plain_forecast(self, names, 1), "shuffle_bytes": {**self.shuffle, "total": self.shuffle_bytes}}
 
 
 @dataclass(frozen=True)
@@ -164,12 +164,20 @@ class SparkForecast:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for JSON."""
-        plain = _plain(self, {"cores": "cores_per_machine", "memory": "memory_bytes_per_machine"}, 1)
+        plain = plain_forecast(self, {"cores": "cores_per_machine", "memory": "memory_bytes_per_machine"}, 1)
         steps = {name: {**vars(step), "seconds": round(step.seconds, 2)} for name, step in self.steps.items()}
         return {"engine": "spark", **plain, "steps": steps, "shuffle_bytes": self.shuffle_bytes}
 
 
-def _plain(forecast: Forecast | Cluster | SparkForecast, names: dict[str, str], digits: int) -> dict[str, Any]:
+class TimedForecast(Protocol):
+    """Any forecast: it has a total, in seconds."""
+
+    @property
+    def total(self) -> float:
+        """The seconds of the whole work."""
+
+
+def plain_forecast(forecast: TimedForecast, names: dict[str, str], digits: int) -> dict[str, Any]:
     """Return the fields of a forecast and its total for JSON, some under longer names, seconds with so many digits."""
     plain: dict[str, Any] = {}
     for name, value in vars(forecast).items():
