@@ -19,7 +19,7 @@ from likewise.errors import IncompatibleError, InputError
 from likewise.io.workspace import STEPS, WORK
 from likewise.search import local
 
-LEAN = ("--memory", "64MiB", "--bands", "90", "--rows", "6", "--no-report")
+LEAN = ("--memory", "64MiB", "--bands", "90", "--rows", "6", "--no-report", "--quiet")
 LEAN_OPTIONS = {"memory": "64MiB", "bands": 90, "rows": 6}
 
 

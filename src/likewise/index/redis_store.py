@@ -130,6 +130,7 @@ class RedisWriting:
         self.id = uuid4().hex
         self._lease = int(store.server.address.lease * 1000)
         self._done = threading.Event()
+        self._renewal = threading.Thread(target=self._renew, name="likewise-redis-lock", daemon=True)
         self._sent: list[str] = []
         self._waiting: dict[str, bytes | memoryview] = {}
         self._bytes = self._count = 0
@@ -148,7 +149,7 @@ class RedisWriting:
             if before is None:
                 raise
             raise LikewiseError(f"{error}; this was in a commit: the change is made wholly or not at all") from error
-        threading.Thread(target=self._renew, name="likewise-redis-lock", daemon=True).start()
+        self._renewal.start()
         self.base = self._store.current()
         left = self._server.call(lambda client: client.smembers(self._keys.pending))
         if left:
@@ -252,8 +253,13 @@ class RedisWriting:
         return True
 
     def stop(self) -> None:
-        """End an attempt that has committed, or that another one follows: the lock is renewed no longer."""
+        """End an attempt that has committed, or that another one follows: the lock is renewed no longer.
+
+        The thread is waited for: its connection must not be closed while it reads an answer.
+        """
         self._done.set()
+        if self._renewal.is_alive():
+            self._renewal.join()
 
     def abandon(self) -> None:
         """Give up: remove what was sent, if the server can be reached, and the lock, which expires else."""

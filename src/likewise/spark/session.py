@@ -20,7 +20,7 @@ from likewise.base.extras import need
 from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.kernels import cache_directory
 
-USUAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC", "-XX:+ExitOnOutOfMemoryError")
+USUAL = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseParallelGC", "-XX:+ExitOnOutOfMemoryError")
 """The optimising compiler of Java takes more time than the rest of a run of a few minutes, and speeds up little: the
 work is done by kernels. A collector that works beside the tasks takes cores from them. If a thread of Spark that
 collects results runs out of memory, Spark waits for ever: better that it ends."""
