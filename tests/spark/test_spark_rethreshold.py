@@ -30,17 +30,21 @@ def test_another_threshold_and_other_keepers(spark, resumed, tmp_path, monkeypat
     monkeypatch.setattr(corpus, "LARGE", 0)
     again = likewise.rethreshold(tmp_path / "spark", keep="first", threshold=0.7, out=tmp_path / "again")
     original = likewise.rethreshold(tmp_path / "local", 0.7, keep="first")
-    for keep in ("none", "longest,min:score,last"):
-        here = likewise.rethreshold(tmp_path / "local", 0.7, keep=keep, out=tmp_path / keep)
-        for large in (0, 1 << 60):
-            monkeypatch.setattr(corpus, "LARGE", large)
-            there = likewise.rethreshold(tmp_path / "spark", keep=keep, threshold=0.7, out=tmp_path / f"{keep}{large}")
-            for name in TABLES:
-                assert settled(getattr(here, name)) == settled(getattr(there, name)), name
     assert 0 < again.stats["counts"]["verified"] < resumed.found.stats["counts"]["verified"]
     for name in TABLES:
         assert settled(getattr(original, name)) == settled(getattr(again, name)), name
     assert json.loads((tmp_path / "again" / "run.json").read_text())["details"]["state"]
+
+
+@pytest.mark.parametrize("large", [0, pytest.param(1 << 60, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("keep", ["none", "longest,min:score,last"])
+def test_rules_of_what_is_kept(spark, resumed, tmp_path, monkeypatch, keep, large):
+    """On the cluster, or by the driver, which then takes the way of the local engine."""
+    monkeypatch.setattr(corpus, "LARGE", large)
+    here = likewise.rethreshold(resumed.local_out, 0.7, keep=keep, out=tmp_path / "local")
+    there = likewise.rethreshold(resumed.out, 0.7, keep=keep, out=tmp_path / "spark")
+    for name in TABLES:
+        assert settled(getattr(here, name)) == settled(getattr(there, name)), name
 
 
 def test_an_input_that_has_changed(spark, resumed):

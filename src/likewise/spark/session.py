@@ -20,9 +20,15 @@ from likewise.base.extras import need
 from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.kernels import cache_directory
 
-USUAL = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseParallelGC", "-XX:+ExitOnOutOfMemoryError")
+USUAL = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",
+    "-XX:+UseParallelGC",
+    "-XX:+ExitOnOutOfMemoryError",
+)
 """The optimising compiler of Java takes more time than the rest of a run of a few minutes, and speeds up little: the
-work is done by kernels. A collector that works beside the tasks takes cores from them. If a thread of Spark that
+work is done by kernels. Without it Java has room for 48 MB of machine code only, and a session of many queries would
+compile them over and over. A collector that works beside the tasks takes cores from them. If a thread of Spark that
 collects results runs out of memory, Spark waits for ever: better that it ends."""
 SILENT = ("-XX:+IgnoreUnrecognizedVMOptions", "-Xlog:disable", "-Xlog:all=error:stderr")
 """An archive that does not fit, of other Java archives on the path for instance, is passed over without a word."""
