@@ -23,12 +23,12 @@ END = "\x1f"
 
 
 def as_bytes(buffer: Any) -> Bytes:
-    """View an Arrow buffer as read-only bytes at an address divisible by eight; copied only if it is not."""
-    if buffer is None or buffer.size == 0:
+    """View a buffer as read-only bytes at an address divisible by eight; copied only if it is not."""
+    if buffer is None or not len(buffer):
         data: Bytes = np.zeros(0, np.uint8)
     else:
         data = np.frombuffer(buffer, np.uint8)
-        if data.ctypes.data % 8:
+        if data.__array_interface__["data"][0] % 8:
             data = data.copy()
     data.flags.writeable = False
     return data
@@ -76,7 +76,7 @@ class TextChunk:
             data = text.encode()
         except UnicodeEncodeError as error:
             raise ParameterError(f"texts must be strings: {error}") from error
-        return cls(as_bytes(pa.py_buffer(data)), np.array([0, len(data)], np.int64))
+        return cls(as_bytes(data), np.array([0, len(data)], np.int64))
 
     @classmethod
     def empty(cls) -> TextChunk:

@@ -222,6 +222,7 @@ def stored_index() -> None:
         index.add(["f"], TEXTS[:1])
         for measure in ("jaccard", "containment"):
             index.query(TEXTS, measure=measure)
+        index.query(TEXTS[0])
         index.compact()
 
 

@@ -30,6 +30,7 @@ from likewise.index.store import (
     COMMON,
     HEADER,
     Manifest,
+    Snapshot,
     Store,
     Transaction,
     pack,
@@ -222,10 +223,14 @@ class Index:
     def _view(self, ahead: Container[str] = ()) -> Iterator[IndexView]:
         """Yield what the index holds now; it stays the same until the end. ahead: arrays that will be read."""
         with self._store.read() as snapshot:
-            view = self._cached
-            if view is None or view.place != snapshot.place:
-                self._cached = view = self._change.view(snapshot, ahead)
-            yield view
+            yield self._seen(snapshot, ahead)
+
+    def _seen(self, snapshot: Snapshot, ahead: Container[str]) -> IndexView:
+        """Return what a snapshot holds."""
+        view = self._cached
+        if view is None or view.place != snapshot.place:
+            self._cached = view = self._change.view(snapshot, ahead)
+        return view
 
     def snapshot(self) -> AbstractContextManager[IndexView]:
         """Return what the index holds now, for the other files of this room."""
@@ -342,7 +347,8 @@ class Index:
         best, scheme = 0 if k is None else checks.whole(owner, "k", k), self.scheme
         question = scheme.question(owner, self.where, best, threshold, measure, within)
         names = None if ids is None else as_ids(ids, owner)
-        with self._view(OF_QUERIES) as view:
+        with self._store.read() as snapshot:
+            view = self._seen(snapshot, OF_QUERIES)
             query, row, value = scheme.answers(view, items, question, names, owner, self.threads)
             left = to_arrow(query) if names is None else names.take(to_arrow(query))
             return pa.Table.from_arrays([left, view.ids(row), to_arrow(value)], ["id_a", "id_b", scheme.measured])

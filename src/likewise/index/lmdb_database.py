@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
 from likewise.index.lmdb_tree import check_metas, check_pages
@@ -259,34 +259,37 @@ def _not_allowed(error: Exception) -> bool:
 @contextmanager
 def own_errors(where: Path) -> Iterator[None]:
     """Turn errors of LMDB into our own."""
-    lmdb = lmdb_module()
     try:
         yield
-    except (lmdb.MapFullError, lmdb.MapResizedError):
-        raise
-    except lmdb.ReadonlyError as error:
+    except lmdb_module().Error as error:
+        raise_own(where, error)
+
+
+def raise_own(where: Path, error: Exception) -> NoReturn:
+    """Raise our own error for one of LMDB; those that are answered by a larger map stay as they are."""
+    lmdb = lmdb_module()
+    if isinstance(error, (lmdb.MapFullError, lmdb.MapResizedError)):
+        raise error
+    if isinstance(error, lmdb.ReadonlyError):
         raise OutputError(f"{where}: this index cannot be written to by this user") from error
-    except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError) as error:
+    if isinstance(error, (lmdb.InvalidError, lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)):
         raise DamagedError(f"{where / DATA} is damaged or not a database of likewise: {error}") from error
-    except lmdb.VersionMismatchError as error:
+    if isinstance(error, lmdb.VersionMismatchError):
         raise DamagedError(f"{where / DATA} was written by another version of LMDB: {error}") from error
-    except lmdb.ReadersFullError as error:
+    if isinstance(error, lmdb.ReadersFullError):
         raise LikewiseError(f"{where}: {READERS:,} snapshots are open already; close some of them") from error
-    except lmdb.Error as error:
-        if os.strerror(errno.ENOSPC) in str(error) or os.strerror(errno.EDQUOT) in str(error):
-            raise OutputError(
-                f"{where}: the disk is full; nothing was changed: free some space and try again"
-            ) from error
-        if any(os.strerror(code) in str(error) for code in (errno.EFBIG, errno.EIO)):  # LMDB's word for a short write
-            raise OutputError(
-                f"{where}: not all could be written, and nothing was changed: the disk is full or fails, or a file may "
-                "not become so large"
-            ) from error
-        if _not_allowed(error):
-            raise OutputError(f"{where}: this index cannot be written to: {error}") from error
-        if os.strerror(errno.ENOENT) in str(error):
-            raise MissingInput(f"{where}: there is no index in this folder") from error
-        raise LikewiseError(f"{where}: {error}") from error
+    if os.strerror(errno.ENOSPC) in str(error) or os.strerror(errno.EDQUOT) in str(error):
+        raise OutputError(f"{where}: the disk is full; nothing was changed: free some space and try again") from error
+    if any(os.strerror(code) in str(error) for code in (errno.EFBIG, errno.EIO)):  # LMDB's word for a short write
+        raise OutputError(
+            f"{where}: not all could be written, and nothing was changed: the disk is full or fails, or a file may "
+            "not become so large"
+        ) from error
+    if _not_allowed(error):
+        raise OutputError(f"{where}: this index cannot be written to: {error}") from error
+    if os.strerror(errno.ENOENT) in str(error):
+        raise MissingInput(f"{where}: there is no index in this folder") from error
+    raise LikewiseError(f"{where}: {error}") from error
 
 
 def begun(database: LmdbDatabase) -> Any:

@@ -13,15 +13,26 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from likewise.errors import DamagedError, LikewiseError, MissingInput, OutputError
-from likewise.index.lmdb_database import DATA, SEAL, LmdbDatabase, acquire, begun, lmdb_module, own_errors, release
+from likewise.index.lmdb_database import (
+    DATA,
+    SEAL,
+    LmdbDatabase,
+    acquire,
+    begun,
+    lmdb_module,
+    own_errors,
+    raise_own,
+    release,
+)
 from likewise.index.store import Snapshot, Transaction, Write
 
 R = TypeVar("R")
@@ -77,6 +88,50 @@ class LmdbTransaction(LmdbSnapshot):
     def delete(self, name: str) -> None:
         """Remove a value."""
         self._transaction.delete(name.encode())
+
+
+class LmdbReading:
+    """A snapshot, for a `with` statement. (Generators in place of this class took longer than a query.)"""
+
+    def __init__(self, store: LmdbStore) -> None:
+        self._store = store
+
+    def __enter__(self) -> Snapshot:
+        store, lmdb = self._store, lmdb_module()
+        for _ in range(ATTEMPTS):
+            database, transaction = store.enter(), None
+            again: Callable[[], None] = partial(store.move, database)
+            try:
+                transaction = begun(database)
+                if transaction.get(REPLACED) is None:
+                    self._end = transaction.abort, database.leave
+                    return LmdbSnapshot(transaction, (database, database.epoch, transaction.id()))
+            except lmdb.MapResizedError:
+                again = partial(database.resize, 0)
+            except lmdb.Error as error:
+                _end(transaction, database)
+                raise_own(store.folder, error)
+            except BaseException:
+                _end(transaction, database)
+                raise
+            _end(transaction, database)
+            again()
+        raise LikewiseError(f"{store.folder}: the index is replaced faster than it can be read")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for end in self._end:
+            end()
+        if isinstance(error, Exception) and isinstance(error, lmdb_module().Error):
+            raise_own(self._store.folder, error)
+
+
+def _end(transaction: Any, database: LmdbDatabase) -> None:
+    """End a transaction that may not have begun."""
+    if transaction is not None:
+        transaction.abort()
+    database.leave()
 
 
 class LmdbStore:
@@ -149,38 +204,18 @@ class LmdbStore:
                 database = self._find()
             return database
 
-    @contextmanager
-    def _entered(self) -> Iterator[LmdbDatabase]:
-        """Yield the current database; until the end its map stays where it is."""
+    def enter(self) -> LmdbDatabase:
+        """Return the current database; until its `leave` its map stays where it is."""
         with self._alone:
             database = self._current()
             database.enter()
-        try:
-            yield database
-        finally:
-            database.leave()
+            return database
 
-    @contextmanager
-    def read(self, fresh: bool = False) -> Iterator[Snapshot]:
-        """Yield a snapshot."""
-        for _ in range(ATTEMPTS):
-            with self._entered() as database, own_errors(self.folder):
-                again: Callable[[], None] = partial(self._moved, database)
-                try:
-                    transaction = begun(database)
-                except lmdb_module().MapResizedError:
-                    again = partial(database.resize, 0)
-                else:
-                    try:
-                        if transaction.get(REPLACED) is None:
-                            yield LmdbSnapshot(transaction, (database, database.epoch, transaction.id()))
-                            return
-                    finally:
-                        transaction.abort()
-            again()
-        raise LikewiseError(f"{self.folder}: the index is replaced faster than it can be read")
+    def read(self, fresh: bool = False) -> AbstractContextManager[Snapshot]:
+        """Return a snapshot, for a `with` statement."""
+        return LmdbReading(self)
 
-    def _moved(self, old: LmdbDatabase) -> None:
+    def move(self, old: LmdbDatabase) -> None:
         """Turn to the database that has replaced this one."""
         with self._alone:
             if self._database is old:
@@ -201,30 +236,32 @@ class LmdbStore:
 
         old, result = self._changed(copied)
         _remove(old.folder)
-        self._moved(old)
+        self.move(old)
         return result
 
     def _changed(self, work: Callable[[LmdbDatabase, Any], R]) -> tuple[LmdbDatabase, R]:
         """Do something in a write transaction; where the map is too small for it, again in a larger one."""
         lmdb = lmdb_module()
         for _ in range(ATTEMPTS):
-            with self._entered() as database:
-                again: Callable[[], None] = partial(self._moved, database)
-                try:
-                    database.check_size()
-                    with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
-                        current = transaction.get(REPLACED) is None
-                        if current:
-                            result = work(database, transaction)
-                            number = int(transaction.id())
-                            transaction.put(SEAL, str(number).encode())
+            database = self.enter()
+            again: Callable[[], None] = partial(self.move, database)
+            try:
+                database.check_size()
+                with own_errors(self.folder), database.env.begin(write=True, buffers=True) as transaction:
+                    current = transaction.get(REPLACED) is None
                     if current:
-                        database.note(number)
-                        return database, result
-                except lmdb.MapFullError:
-                    again = database.grow
-                except lmdb.MapResizedError:
-                    again = partial(database.resize, 0)
+                        result = work(database, transaction)
+                        number = int(transaction.id())
+                        transaction.put(SEAL, str(number).encode())
+                if current:
+                    database.note(number)
+                    return database, result
+            except lmdb.MapFullError:
+                again = database.grow
+            except lmdb.MapResizedError:
+                again = partial(database.resize, 0)
+            finally:
+                database.leave()
             again()
         raise LikewiseError(f"{self.folder}: the index cannot be mapped")
 

@@ -25,25 +25,18 @@ from likewise.families.tuning import DEFAULT_MAX_SLOTS, tune
 from likewise.index import scheme as limits
 from likewise.index.chunk import ChunkData, make_chunk
 from likewise.index.scheme import IndexQuestion, IndexScheme, ItemBatch, check_count
-from likewise.index.segment import SetSegment, directory_bits, first_equal, grouped, new_rows, shingle_table
+from likewise.index.segment import SetSegment, first_equal, grouped, new_rows, shingle_table
+from likewise.index.set_answers import answers_of, best_first, in_room, tables_of
 from likewise.index.store import FORMAT, Manifest
 from likewise.index.view import IndexView, SegmentView
-from likewise.kernels import lookup
-from likewise.kernels.lookup import (
-    CHUNK_FIELDS,
-    SEGMENT_FIELDS,
-    IndexAim,
-    IndexHits,
-    IndexQueries,
-    IndexTables,
-    sort_sets,
-)
+from likewise.kernels.lookup import IndexAim, IndexHits, IndexQueries, sort_sets
+from likewise.kernels.one_query import answer_document
 from likewise.kernels.overlap import CONTAINMENT, JACCARD
 from likewise.kernels.sketch import key_sets
 from likewise.kernels.sorting import radix_sort32
 from likewise.search.common_shingles import value_table
 from likewise.search.exact.bounds import least_fraction
-from likewise.search.scored import ScoredPairs, concatenated
+from likewise.search.scored import ScoredPairs
 from likewise.shingle import Shingler, parse_shingler, shingler_of
 
 DEFAULT_ITEMS = 1_000_000
@@ -52,13 +45,9 @@ TEXTS = 1 << 8
 """Documents that a thread shingles in one call."""
 SETS = 1 << 9
 """Sets that a thread sketches in one call."""
-QUERIES = 256
-"""Queries that a thread answers in one call."""
-ROOM = 1 << 10
-"""Answers for which there is room at first."""
 MEASURES = ("jaccard", "containment")
-ADDRESSED = ("keys", "sets", "starts", "shingles", "owners", "shingle_starts", "groups", "members", "dead")
-"""Arrays of a segment whose addresses kernels take."""
+FIRST = np.zeros(1, np.int64)
+"""The row of a chunk of one document."""
 _fraction = cache(least_fraction)
 
 
@@ -332,66 +321,48 @@ class MinHashScheme(IndexScheme):
         self, view: IndexView, items: Any, question: IndexQuestion, ids: Any, owner: str, threads: int
     ) -> ScoredPairs:
         """Return the answers: the number of the query, the row of the index and the similarity, the best first."""
+        if ids is None and self.shingler is not None and not self.shingler.by_sets:
+            text = items[0] if isinstance(items, list) and len(items) == 1 else items
+            if isinstance(text, str):
+                return self._similar_to(view, text, question, owner)
         sets = self.sets(items, owner, threads)
         check_count(ids, len(sets), owner)
         return self.similar(view, sets, question, threads)
 
+    def _aim(self, view: IndexView, question: IndexQuestion) -> IndexAim:
+        """Return what a kernel looks for."""
+        measure = JACCARD if question.measure == "jaccard" else CONTAINMENT
+        best = min(question.best, max(1, view.manifest.live))
+        return IndexAim(measure, *_fraction(question.limit), best, self.sure)
+
+    def _similar_to(self, view: IndexView, text: str, question: IndexQuestion, owner: str) -> ScoredPairs:
+        """Answer one document, in one call of a kernel."""
+        shingler, aim = self.shingler, self._aim(view, question)
+        assert shingler is not None
+        try:
+            chunk = shingler.prepare(TextChunk.of_text(text))
+        except ParameterError as error:
+            raise ParameterError(f"{owner}: {error}") from error
+        recipe = shingler.recipe_for(chunk, FIRST)
+        if self.left_out is not None:
+            recipe = recipe._replace(common=self.left_out)
+        bands, rows = self.banding.b if aim.measure == JACCARD else 0, self.banding.r
+        tables, sketch, seeds = view.laid_out(tables_of), self.minhash.code, self.seeds
+
+        def ask(hits: IndexHits, _: int) -> Any:
+            return answer_document(chunk.data, recipe, sketch, seeds, rows, bands, tables, aim, hits)
+
+        return best_first(in_room(ask, 0, 1, aim))
+
     def similar(self, view: IndexView, sets: Sets, question: IndexQuestion, threads: int) -> ScoredPairs:
         """Answer queries that are sets, the elements of each in ascending order."""
-        p, q = _fraction(question.limit)
-        jaccard = question.measure == "jaccard"
-        best = min(question.best, max(1, view.manifest.live))
-        aim = IndexAim(JACCARD if jaccard else CONTAINMENT, p, q, best, self.sure)
-        keys = self.keys(sets, threads) if jaccard else np.zeros((len(sets), 0), np.uint32)
-        queries = IndexQueries(sets.values, sets.offsets, keys)
-        tables = view.laid_out(_tables)
-
-        def work(first: int) -> ScoredPairs:
-            return _some(queries, first, min(first + QUERIES, len(sets)), tables, aim)
-
-        parts = list(in_order(work, range(0, len(sets), QUERIES), threads if len(sets) > QUERIES else 1))
-        query, row, similarity = concatenated(parts)
-        if len(query) < 2:
-            return query, row, similarity
-        order = np.lexsort((row, -similarity, query))
-        return query[order], row[order], similarity[order]
+        aim = self._aim(view, question)
+        keys = self.keys(sets, threads) if aim.measure == JACCARD else np.zeros((len(sets), 0), np.uint32)
+        return answers_of(IndexQueries(sets.values, sets.offsets, keys), view.laid_out(tables_of), aim, threads)
 
     def items(self, view: IndexView, rows: Ints) -> list[str]:
         """Return documents as they were added."""
         return [chunk.text(row) for chunk, row in map(view.chunk_at, rows.tolist())]
-
-
-def _some(queries: IndexQueries, first: int, last: int, tables: IndexTables, aim: IndexAim) -> ScoredPairs:
-    """Answer some queries; where the room is too small, the rest of them in a larger one."""
-    parts: list[ScoredPairs] = []
-    room = max(ROOM, aim.best)
-    while first < last:
-        hits = IndexHits(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
-        first, written, needed = lookup.answer(queries, first, last, tables, aim, hits)
-        parts.append((hits.query[:written], hits.row[:written], hits.similarity[:written]))
-        room = max(2 * room, needed)
-    return concatenated(parts)
-
-
-def _tables(view: IndexView) -> IndexTables:
-    """Return the addresses of all arrays that queries read."""
-    segments = np.zeros((len(view.segments), SEGMENT_FIELDS), np.int64)
-    chunks: list[list[int]] = []
-    first_unit = 0
-    for row, first_row, segment in zip(segments, view.starts, view.segments, strict=False):
-        entry = segment.entry
-        for name in ADDRESSED:
-            row[getattr(lookup, name.upper())] = segment.address(name)
-        row[lookup.ENTRIES], row[lookup.BITS] = entry.entries, directory_bits(entry.entries)
-        row[lookup.SHINGLE_ENTRIES], row[lookup.SHINGLE_BITS] = entry.shingles, directory_bits(entry.shingles)
-        row[lookup.UNITS], row[lookup.FIRST_UNIT] = entry.units, first_unit
-        row[lookup.ROWS], row[lookup.FIRST_ROW] = entry.rows, first_row
-        for chunk in segment.chunks:
-            elements, offsets = chunk.arrays["elements"], chunk.arrays["offsets"]
-            addresses = offsets.ctypes.data, elements.ctypes.data
-            chunks.append([first_unit, chunk.units, *addresses, len(elements), elements.itemsize])
-            first_unit += chunk.units
-    return IndexTables(segments, np.array(chunks, np.int64).reshape(-1, CHUNK_FIELDS))
 
 
 def _given_sets(items: Any, owner: str, threads: int) -> Sets:

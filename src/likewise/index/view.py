@@ -252,6 +252,8 @@ class IndexView:
         if not len(rows):
             return pa.nulls(0, pa.int64() if self.manifest.ids in (INT64, None) else pa.large_string())
         firsts, chunks = self._layout
+        if len(chunks) == 1:
+            return chunks[0].ids(rows)
         of = np.searchsorted(firsts, rows, side="right") - 1
         if (of == of[0]).all():
             return chunks[int(of[0])].ids(rows - firsts[of[0]])

@@ -182,6 +182,7 @@ class Service:
                 index.add(["a", "b"], items)
                 for measure in ("jaccard", "containment") if scheme.containment else ("jaccard",):
                     index.query(items, 1, measure=measure)
+                index.query(items[:1], 1)
                 index.remove(["a"])
                 if scheme.texts:
                     index.get(["b"])
