@@ -99,6 +99,7 @@ def test_damaged_code_is_compiled_again(compiled, tmp_path) -> None:
     assert use(tmp_path)["compiled"] == []
 
 
+@pytest.mark.skipif(bool(numba.config.BOUNDSCHECK), reason="code that checks its bounds is no wheel's")
 def test_code_of_the_wheel_is_used_where_it_fits(compiled, wheel, tmp_path) -> None:
     _, first = compiled
     used = use(tmp_path, str(wheel))
