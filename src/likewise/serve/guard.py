@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from likewise.serve.refusal import Refusal, error_body
@@ -25,6 +25,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 """No script, style, font or image of another origin, nothing inline, no frame around the page."""
+ENCODED = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+NOT_KEPT = (b"cache-control", b"no-store")
 OTHER = "other"
 """The route of requests for which there is none."""
 
@@ -50,10 +52,9 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
-                headers.setdefault("Cache-Control", "no-store")
+                given = message.get("headers", [])
+                kept = any(name == NOT_KEPT[0] for name, _ in given)
+                message["headers"] = [*given, *ENCODED, *([] if kept else [NOT_KEPT])]
             await send(message)
 
         try:

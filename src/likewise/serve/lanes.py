@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -12,6 +13,9 @@ from typing import Any, TypeVar
 from likewise.serve.refusal import Refusal, busy
 
 R = TypeVar("R")
+A_MOMENT, A_WHILE, FOR_NOW = 0.005, 0.05, 200
+"""Seconds of work, and of waiting for disks and other processes, for which the event loop may wait for an answer; where
+one took longer, so many requests go to threads."""
 A_BEAT = 1.0
 """Seconds for which an answer about the health of the service holds."""
 
@@ -28,6 +32,7 @@ class Lane:
         self._room = threads + waiting
         self._timeout = timeout
         self._unfinished = unfinished
+        self._slow = 0
         self.inside = 0
 
     def check_room(self) -> None:
@@ -40,6 +45,7 @@ class Lane:
         self.check_room()
         loop = asyncio.get_running_loop()
         self.inside += 1
+        self._slow = max(0, self._slow - 1)
         future = self._pool.submit(work, *args)
 
         def left(_: Future[R]) -> None:
@@ -59,6 +65,20 @@ class Lane:
         if future.cancel():
             raise busy(f"busy: no thread was free for this {self._noun} request; nothing was done, try again")
         raise Refusal(504, f"not finished within {self._timeout:g} s; {self._unfinished}")
+
+    @property
+    def quick(self) -> bool:
+        """Whether short work had better be done at once: it was quick lately, and none is under way."""
+        return not self._slow and not self.inside
+
+    def run_here(self, work: Callable[..., R], *args: Any) -> R:
+        """Do the work while the event loop waits: to pass it to a thread and back would take longer."""
+        begun, spent = time.perf_counter(), time.thread_time()
+        try:
+            return work(*args)
+        finally:
+            if time.thread_time() - spent > A_MOMENT or time.perf_counter() - begun > A_WHILE:
+                self._slow = FOR_NOW
 
     def _leave(self) -> None:
         self.inside -= 1

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from likewise.serve.refusal import Refusal, busy
 from likewise.serve.settings import BODIES, LARGEST_BATCH, MOST_ANSWERS, ServiceSettings
@@ -202,49 +200,48 @@ class Bodies:
         self._timeout = settings.timeout
         self._held = 0
 
-    @asynccontextmanager
-    async def read(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield the body of a request; it counts until the request is answered."""
-        size = 0
+    async def take(self, request: Request) -> bytes:
+        """Return the body of a request; it counts until it is given back."""
+        self._check_head(request)
+        size, parts, more = 0, list[bytes](), True
         try:
-            parts: list[bytes] = []
-            async for part in self._parts(request):
-                size += len(part)
-                self._held += len(part)
-                if size > self._limit:
-                    raise self._too_large()
-                if self._held > self._total:
-                    error = busy("busy: too many large requests at a time; try again in a moment")
-                    error.headers.update(CLOSE)
-                    raise error
-                parts.append(part)
-            yield b"".join(parts)
-        finally:
+            async with asyncio.timeout(self._timeout):
+                while more:
+                    message = await request.receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refusal(400, "the connection was closed before the body had arrived", CLOSE)
+                    part, more = message.get("body", b""), message.get("more_body", False)
+                    size += len(part)
+                    self._held += len(part)
+                    if size > self._limit:
+                        raise self._too_large()
+                    if self._held > self._total:
+                        error = busy("busy: too many large requests at a time; try again in a moment")
+                        error.headers.update(CLOSE)
+                        raise error
+                    parts.append(part)
+            return b"".join(parts)
+        except BaseException as error:
             self._held -= size
+            if isinstance(error, TimeoutError):
+                raise Refusal(408, f"the body did not arrive within {self._timeout:g} s", CLOSE) from error
+            raise
 
-    async def _parts(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield a body as it arrives."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    def give_back(self, body: bytes) -> None:
+        """Forget a body, whose request is answered."""
+        self._held -= len(body)
+
+    def _check_head(self, request: Request) -> None:
+        """Raise if the head of a request says that its body cannot be taken."""
+        headers = request.headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refusal(415, "the body must be JSON, with the header Content-Type: application/json", CLOSE)
-        if request.headers.get("content-encoding", "identity").lower() != "identity":
+        if headers.get("content-encoding", "identity").lower() != "identity":
             raise Refusal(415, "compressed bodies are not accepted", CLOSE)
-        length = request.headers.get("content-length", "")
+        length = headers.get("content-length", "")
         if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > self._limit):
             raise self._too_large()
-        stream = request.stream()
-        end = asyncio.get_running_loop().time() + self._timeout
-        try:
-            while True:
-                async with asyncio.timeout_at(end):
-                    part = await anext(stream, None)
-                if part is None:
-                    return
-                yield part
-        except TimeoutError as error:
-            raise Refusal(408, f"the body did not arrive within {self._timeout:g} s", CLOSE) from error
-        except ClientDisconnect as error:
-            raise Refusal(400, "the connection was closed before the body had arrived", CLOSE) from error
 
     def _too_large(self) -> Refusal:
         return Refusal(413, f"the body is larger than {self._limit:,} bytes", CLOSE)
