@@ -37,7 +37,11 @@ class TextCuts:
                 merged[-1][2] = max(merged[-1][2], end)
             else:
                 merged.append([row, start, end])
-        table = np.array(merged, np.int64).reshape(-1, 3)
+        return cls.in_order(np.array(merged, np.int64).reshape(-1, 3))
+
+    @classmethod
+    def in_order(cls, table: Rows) -> TextCuts:
+        """Return the cuts of spans that ascend and do not overlap, each a row of a table: its row, start and end."""
         several, first = np.unique(table[:, 0], return_index=True)
         return cls(several, np.append(first, len(table)).astype(np.int64), table[:, 1:])
 
