@@ -15,14 +15,26 @@ import numpy as np
 from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import STREAM_ODD, U0, U1, U3, U8, U23, U32, U41, U56, WORD_SEED, mix
 from likewise.kernels.hashtable import largest_set
-from likewise.kernels.text import MARK, OTHER, SOLO, SPACE, decode, eight_bytes, find_runs, fold_ascii, utf8
+from likewise.kernels.text import (
+    MARK,
+    OTHER,
+    SOLO,
+    SPACE,
+    decode,
+    eight_bytes,
+    find_runs,
+    fold_ascii,
+    may_be_beyond,
+    utf8,
+)
 
 NEWLINE, RETURN, CONTINUES, TOP_TWO, NUL = map(np.uint8, (0x0A, 0x0D, 0x80, 0xC0, 0))
-LOW = np.int64(0xFFFFFFFF)
+LOW, WORDS_BITS, MOST_WORDS = np.int64(0xFFFFFFFF), 31, np.uint64(0x7FFFFFFF)
 KEY_A, KEY_B, DOCUMENT, PLACE = range(4)
-"""Columns of units: 128 bits of their words, the document, and their first and last byte in it, 32 bits each."""
-FIRST, DOCUMENTS = 2, 3
-"""Columns of cuts, after the document and the place: the first document with the unit, and how many have it."""
+"""Columns of units: 128 bits of their words; the document and, in the last 31 bits, the number of words; the first and
+the last byte in the document, 32 bits each."""
+FIRST, DOCUMENTS, WORDS = 2, 3, 4
+"""Columns of cuts, after the document and the place: the first document with the unit, how many have it, its words."""
 MOST_GROWN = 3
 """How many times as long a text can be when it is folded."""
 
@@ -38,67 +50,19 @@ class UnitTable(NamedTuple):
 
 
 @inner
-def unit_space(longest):
-    """Return how many 64-bit words `unit_key` needs to work in, for the longest text."""
-    return MOST_GROWN * longest // 8 + longest + 64
-
-
-@inner
-def line_end(data, i, stop):
-    """Return where the line that begins at byte i ends, and where the next begins; -1 if it has no line break."""
-    j = i
-    while j < stop and data[j] != NEWLINE:
-        j += 1
-    if j == stop:
-        return stop, -1
-    return j - (j > i and data[j - 1] == RETURN), j + 1
-
-
-@inner
-def is_blank(data, i, stop, kinds):
-    """Tell whether all characters are white space."""
-    at, end = np.uint64(i), np.uint64(stop)
-    while at < end:
-        point, at = decode(data, at)
-        if kinds[point] != SPACE:
-            return False
-    return True
-
-
-@inner
-def next_unit(data, i, stop, paragraphs, kinds):
-    """Return where the next line or paragraph begins, ends, and where the one after it begins.
-
-    The first is -1 if there is none. The last is -1 after the last paragraph, and after a last line without a break.
-    """
-    if not paragraphs:
-        if i == stop:
-            return -1, -1, -1
-        end, after = line_end(data, i, stop)
-        return i, end, after
-    first, last, closed = -1, -1, False
-    while 0 <= i < stop:
-        end, after = line_end(data, i, stop)
-        if is_blank(data, i, end, kinds):
-            closed = first >= 0
-        elif closed:
-            return first, last, i
-        else:
-            first, last = (i if first < 0 else first), end
-        i = after
-    return first, last, -1
-
-
-@inner
 def fold_words(data, i, stop, how, out):
-    """Write the folded words as UTF-8, with a zero between two, as text.word_from divides them; return the bytes."""
-    n, inside, solo = 0, False, False
+    """Write the folded words as UTF-8, each with a zero behind it, as text.word_from divides them.
+
+    Returns how many bytes there are, and whether there is a character other than white space.
+    """
+    n, inside, solo, content = 0, False, False, False
     at, end = np.uint64(i), np.uint64(stop)
     while at < end:
         point, at = decode(data, at)
         kind = how.kinds[point]
         apart = kind == OTHER or kind == SPACE
-        if apart or (inside and kind != MARK and (solo or kind == SOLO)):
+        content |= kind != SPACE
+        if inside and (apart or (kind != MARK and (solo or kind == SOLO))):
             out[n] = NUL
             n += 1
             inside = solo = False
@@ -114,75 +78,103 @@ def fold_words(data, i, stop, how, out):
                 for k in range(size):
                     out[n] = np.uint8(code >> np.uint64(8 * k))
                     n += 1
-    return n
+    if inside:
+        out[n] = NUL
+        n += 1
+    return n, content
 
 
 @inner
-def unit_key(data, start, stop, how, room):
-    """Return the 128 bits of the folded words of a text, and how many words there are."""
-    size = stop - start
-    folded = room[: size // 64 * 8 + 16]
-    folded[size // 8 :] = U0
-    if fold_ascii(data[start:stop], how.lower, folded.view(np.uint8)[:size]):
-        folded = room[: MOST_GROWN * size // 64 * 8 + 16]
-        octets = folded.view(np.uint8)
-        size = fold_words(data, start, stop, how, octets)
-        octets[size : size // 64 * 64 + 128] = NUL
-    runs = room[folded.size :].view(np.int64)
-    count = find_runs(folded, size, runs) // 2
-    a, b = WORD_SEED, STREAM_ODD
-    for j in range(count):
-        i = np.uint64(runs[2 * j])
-        left = np.uint64(runs[2 * j + 1]) - i
-        block = eight_bytes(folded, i)
-        while left >= U8:
-            a = mix(a ^ block)
-            b = ((b << U23) | (b >> U41)) + a
-            left -= U8
-            i += U8
-            block = eight_bytes(folded, i)
-        a = mix(a ^ ((block & ((U1 << (left << U3)) - U1)) | (left << U56)))
+def take_word(a, b, folded, i, left):
+    """Take the word of so many bytes at byte i into the state of a key."""
+    block = eight_bytes(folded, i)
+    while left >= U8:
+        a = mix(a ^ block)
         b = ((b << U23) | (b >> U41)) + a
-    return a, mix(b), count
+        left -= U8
+        i += U8
+        block = eight_bytes(folded, i)
+    a = mix(a ^ ((block & ((U1 << (left << U3)) - U1)) | (left << U56)))
+    return a, ((b << U23) | (b >> U41)) + a
+
+
+@inner
+def take_piece(a, b, data, start, stop, how, scratch):
+    """Take all words of a piece of text into the state of a key.
+
+    Returns the state, the number of words, and whether there is a character other than white space.
+    """
+    octets = scratch.view(np.uint8)
+    size, content = fold_words(data, start, stop, how, octets)
+    octets[size : size + 16] = NUL
+    count, begin = 0, 0
+    for i in range(size):
+        if octets[i] == NUL:
+            a, b = take_word(a, b, scratch, np.uint64(begin), np.uint64(i - begin))
+            begin = i + 1
+            count += 1
+    return a, b, count, content
 
 
 @kernel
 def unit_keys(data, offsets, first, how, paragraphs, least, units, words):
     """Write every unit of at least so many words, and how many words each document has; return how many units.
 
-    first: the number of the first document.
+    first: the number of the first document. A document is divided at ASCII characters that are in no word; between two
+    of these pieces stand the line breaks. A piece of pure ASCII is a word.
     """
-    room = np.empty(unit_space(largest_set(offsets)), np.uint64)
+    longest = largest_set(offsets)
+    room = np.empty(longest // 64 * 8 + 16 + longest + 2, np.uint64)
+    scratch = np.empty(MOST_GROWN * longest // 8 + 8, np.uint64)
     n = 0
     for row in range(offsets.size - 1):
-        start, at = offsets[row], offsets[row]
-        words[row] = 0
-        while at >= 0:
-            begin, end, at = next_unit(data, at, offsets[row + 1], paragraphs, how.kinds)
-            if begin < 0:
-                break
-            a, b, count = unit_key(data, begin, end, how, room)
-            words[row] += count
-            if count >= least:
-                units[n, 0], units[n, 1], units[n, 2] = a, b, np.uint64(first + row)
-                units[n, 3] = np.uint64(begin - start) << U32 | np.uint64(end - start)
-                n += 1
+        start, size = offsets[row], offsets[row + 1] - offsets[row]
+        folded = room[: size // 64 * 8 + 16]
+        folded[size // 8 :] = U0
+        beyond = fold_ascii(data[start : start + size], how.lower, folded.view(np.uint8)[:size])
+        runs = room[folded.size :].view(np.int64)
+        pieces = find_runs(folded, size, runs) // 2
+        a, b, count, total = WORD_SEED, STREAM_ODD, 0, 0
+        begin, end, line, content = np.int64(-1), np.int64(0), np.int64(0), False
+        at = np.int64(0)
+        for j in range(pieces + 1):
+            stop = runs[2 * j] if j < pieces else size + 1
+            while at < stop:  # what stands between two pieces; behind the last one, the end of the text
+                over = at == size
+                byte = NEWLINE if over else data[start + at]
+                if byte != NEWLINE:
+                    content |= how.kinds[byte] != SPACE
+                    at += 1
+                    continue
+                closed = over or not paragraphs
+                if content:
+                    begin = line if begin < 0 else begin
+                    end = at - (not over and at > line and data[start + at - 1] == RETURN)
+                else:
+                    closed = True
+                if closed and begin >= 0:
+                    total += count
+                    if count >= least:
+                        units[n, 0], units[n, 1] = a, mix(b)
+                        units[n, 2] = np.uint64(first + row) << np.uint64(WORDS_BITS) | np.uint64(count)
+                        units[n, 3] = np.uint64(begin) << U32 | np.uint64(end)
+                        n += 1
+                    a, b, count, begin = WORD_SEED, STREAM_ODD, 0, np.int64(-1)
+                at += 1
+                line, content = at, False
+            if j < pieces:
+                at = runs[2 * j + 1]
+                i, length = np.uint64(stop), np.uint64(at - stop)
+                if beyond and may_be_beyond(folded, i, at - stop):
+                    a, b, more, other = take_piece(a, b, data, start + stop, start + at, how, scratch)
+                    count += more
+                    content |= other
+                else:
+                    a, b = take_word(a, b, folded, i, length)
+                    count += 1
+                    content = True
+        words[row] = total
     return n
-
-
-@kernel
-def group_rows(rows, groups, out, bounds):
-    """Copy rows in the order of their groups, otherwise as they are; group g gets out[bounds[g]:bounds[g + 1]]."""
-    bounds[:] = 0
-    for group in groups:
-        bounds[group + 1] += 1
-    for g in range(1, bounds.size):
-        bounds[g] += bounds[g - 1]
-    places = bounds[:-1].copy()
-    for r in range(groups.size):
-        for c in range(rows.shape[1]):
-            out[places[groups[r]], c] = rows[r, c]
-        places[groups[r]] += 1
 
 
 @inner
@@ -204,7 +196,7 @@ def count_units(units, first, table, count):
         if 2 * count >= table.facts.shape[0]:
             return r, count
         slot = unit_slot(units[r, 0], units[r, 1], table)
-        document = np.int64(units[r, 2])
+        document = np.int64(units[r, 2] >> np.uint64(WORDS_BITS))
         if table.facts[slot, 2] == 0:
             table.keys[slot] = units[r, :2]
             table.facts[slot, 0], table.facts[slot, 1], table.facts[slot, 2] = document, document, 1
@@ -232,8 +224,10 @@ def repeated_units(units, table, more_than, all_of_them, cuts):
     for r in range(units.shape[0]):
         slot = unit_slot(units[r, 0], units[r, 1], table)
         first, documents = table.facts[slot, 0], table.facts[slot, 2]
-        if documents > more_than and (all_of_them or first != np.int64(units[r, 2])):
-            cuts[n, 0], cuts[n, 1], cuts[n, 2], cuts[n, 3] = units[r, 2], units[r, 3], first, documents
+        document = np.int64(units[r, 2] >> np.uint64(WORDS_BITS))
+        if documents > more_than and (all_of_them or first != document):
+            cuts[n, 0], cuts[n, 1], cuts[n, 2], cuts[n, 3] = document, units[r, 3], first, documents
+            cuts[n, 4] = units[r, 2] & MOST_WORDS
             n += 1
     return n
 
@@ -247,42 +241,102 @@ def characters(data, start, stop):
     return count
 
 
+@inner
+def is_blank(data, i, stop, kinds):
+    """Tell whether all characters are white space."""
+    at, end = np.uint64(i), np.uint64(stop)
+    while at < end:
+        point, at = decode(data, at)
+        if kinds[point] != SPACE:
+            return False
+    return True
+
+
+@inner
+def after_unit(data, end, stop, paragraphs, kinds):
+    """Return where the next unit begins; -1 after the last paragraph, and after a last line without a line break."""
+    at = end
+    while True:
+        begin = at
+        while at < stop and data[at] != NEWLINE:
+            at += 1
+        if paragraphs and begin > end and not is_blank(data, begin, at, kinds):
+            return begin
+        if at == stop:
+            return -1
+        at += 1
+        if not paragraphs:
+            return at
+
+
+@inner
+def before_unit(data, start, begin, paragraphs, kinds):
+    """Return where the unit before the one at `begin` ends; -1 if there is none."""
+    while begin > start:
+        end = begin - 1
+        line = end
+        while line > start and data[line - 1] != NEWLINE:
+            line -= 1
+        if end > line and data[end - 1] == RETURN:
+            end -= 1
+        if not paragraphs or not is_blank(data, line, end, kinds):
+            return end
+        begin = line
+    return -1
+
+
 @kernel
 def cut_units(data, offsets, how, paragraphs, cuts, facts, spans, text):
     """Write what is cut out of documents, so that the rest is separated as before; return how many spans there are.
 
-    cuts: ordered by document, counted here, and place. facts: first character, last character and words of each unit.
-    spans: document, first and last byte. text: that of all units, end to end. A unit goes with what separates it from
-    the next one; the last one with what separates it from the one before. Returns -1 if a unit is not there.
+    cuts: ordered by document, counted here, and place. facts: first and last character of each unit. spans: document,
+    first and last byte. text: that of all units, end to end. A unit goes with what separates it from the next one; the
+    last one with what separates it from the one before. Returns -1 if a document is too short.
     """
-    room = np.empty(unit_space(largest_set(offsets)), np.uint64)
-    c, n, written = 0, 0, 0
-    while c < cuts.shape[0]:
+    n, written, counted, number = 0, 0, np.int64(0), 0
+    for c in range(cuts.shape[0]):
         row = cuts[c, 0]
         start, stop = offsets[row], offsets[row + 1]
-        at, before, counted, number = start, np.int64(-1), start, 0
-        first, opened = n, np.int64(-1)
-        while at >= 0 and c < cuts.shape[0] and cuts[c, 0] == row:
-            begin, end, at = next_unit(data, at, stop, paragraphs, how.kinds)
-            if begin < 0:
-                return -1
-            if begin - start == cuts[c, 1] >> 32 and end - start == cuts[c, 1] & LOW:
-                number += characters(data, counted, begin)
-                facts[c, 0] = number
-                number += characters(data, begin, end)
-                facts[c, 1], facts[c, 2] = number, unit_key(data, begin, end, how, room)[2]
-                counted = end
-                text[written : written + end - begin] = data[begin:end]
-                written += end - begin
-                if n == first or spans[n - 1, 2] != begin - start:
-                    spans[n, 0], spans[n, 1] = row, begin - start
-                    opened = before
-                    n += 1
-                spans[n - 1, 2] = (end if at < 0 else at) - start
-                if at < 0 and opened >= 0:
-                    spans[n - 1, 1] = opened - start
-                c += 1
-            before = end
-        if c < cuts.shape[0] and cuts[c, 0] == row:
+        begin, end = start + (cuts[c, 1] >> 32), start + (cuts[c, 1] & LOW)
+        if end > stop:
             return -1
+        same = c > 0 and cuts[c - 1, 0] == row
+        if not same:
+            counted, number = start, 0
+        number += characters(data, counted, begin)
+        facts[c, 0] = number
+        number += characters(data, begin, end)
+        facts[c, 1] = number
+        counted = end
+        text[written : written + end - begin] = data[begin:end]
+        written += end - begin
+        if not same or spans[n - 1, 2] != begin - start:
+            spans[n, 0], spans[n, 1] = row, begin - start
+            n += 1
+        after = after_unit(data, end, stop, paragraphs, how.kinds)
+        spans[n - 1, 2] = (end if after < 0 else after) - start
+        if after < 0:
+            before = before_unit(data, start, start + spans[n - 1, 1], paragraphs, how.kinds)
+            spans[n - 1, 1] = max(before, start) - start
     return n
+
+
+@kernel
+def copy_without(data, offsets, rows, span_offsets, spans, out, out_offsets):
+    """Copy texts, those of some rows without spans of their bytes; write where each begins."""
+    place, at = 0, 0
+    for row in range(offsets.size - 1):
+        out_offsets[row] = at
+        start, stop = offsets[row], offsets[row + 1]
+        if place < rows.size and rows[place] == row:
+            last = start
+            for j in range(span_offsets[place], span_offsets[place + 1]):
+                size = start + spans[j, 0] - last
+                out[at : at + size] = data[last : last + size]
+                at += size
+                last = start + spans[j, 1]
+            start = last
+            place += 1
+        out[at : at + stop - start] = data[start:stop]
+        at += stop - start
+    out_offsets[offsets.size - 1] = at

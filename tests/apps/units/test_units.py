@@ -79,8 +79,8 @@ def test_cuts_are_those_of_the_oracle(corpus, rules, threads, batch_rows):
 def test_what_does_not_fit_in_memory_is_spilled(corpus, rules):
     limit = GroupedRows.__init__
 
-    def tiny(self, kind, columns, most, path):
-        limit(self, kind, columns, 100, path)
+    def tiny(self, kind, columns, groups, most, path):
+        limit(self, kind, columns, groups, 100, path)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GroupedRows, "__init__", tiny)

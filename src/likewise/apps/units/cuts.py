@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.passages.passages import DocumentReader
-from likewise.apps.units.repeats import RepeatedUnits
+from likewise.apps.units.repeats import CUT_COLUMNS, RepeatedUnits
 from likewise.base.arrays import Ints, TextChunk, strings, to_arrow
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
@@ -19,7 +19,7 @@ from likewise.errors import InputError
 from likewise.io.read.base import Flags
 from likewise.io.read.cuts import TextCuts
 from likewise.io.write import regrouped, write_batches
-from likewise.kernels.line_units import DOCUMENTS, FIRST, LOW, cut_units
+from likewise.kernels.line_units import DOCUMENTS, FIRST, LOW, WORDS, cut_units
 from likewise.shingle import Words
 
 CHANGED = "the corpus changed during the run; leave it alone and run again"
@@ -90,7 +90,7 @@ def write_cuts(
 
 def _aligned(reader: DocumentReader, repeats: RepeatedUnits, threads: int) -> Iterator[tuple[int, TextChunk, Ints]]:
     """Yield the documents that have cuts with these, some at a time."""
-    cuts, held, rows = repeats.in_order(threads), np.empty((0, 4), np.int64), 0
+    cuts, held, rows = repeats.in_order(threads), np.empty((0, CUT_COLUMNS), np.int64), 0
     for first, chunk in reader.numbered(threads):
         rows = first + len(chunk)
         while (not len(held) or held[-1, 0] < rows) and (more := next(cuts, None)) is not None:
@@ -115,7 +115,7 @@ def _chunk_cuts(first: int, chunk: TextChunk, cuts: Ints, rules: Any, names: Any
     here = cuts.copy()
     here[:, 0] -= first
     lengths = (here[:, 1] & LOW) - (here[:, 1] >> 32)
-    facts, spans = np.empty((len(here), 3), np.int64), np.empty((len(here), 3), np.int64)
+    facts, spans = np.empty((len(here), 2), np.int64), np.empty((len(here), 3), np.int64)
     offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
     text = np.empty(int(offsets[-1]), np.uint8)
     how = Words(1).recipe().units
@@ -123,9 +123,10 @@ def _chunk_cuts(first: int, chunk: TextChunk, cuts: Ints, rules: Any, names: Any
     if count < 0:
         raise InputError(CHANGED)
     texts = pa.Array.from_buffers(pa.large_string(), len(here), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
-    columns = [names.take(to_arrow(cuts[:, 0])), *(to_arrow(facts[:, place]) for place in range(3)), texts]
+    numbers = (facts[:, 0], facts[:, 1], cuts[:, WORDS])
+    columns = [names.take(to_arrow(cuts[:, 0])), *map(to_arrow, numbers), texts]
     columns += [names.take(to_arrow(cuts[:, FIRST])), to_arrow(cuts[:, DOCUMENTS])]
     batch = pa.RecordBatch.from_arrays(columns, schema=_schema(names.type))
     spans = spans[:count]
     spans[:, 0] += first
-    return _ChunkCuts(batch, cuts[:, 0], facts[:, 2], spans)
+    return _ChunkCuts(batch, cuts[:, 0], cuts[:, WORDS], spans)

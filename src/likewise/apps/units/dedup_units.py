@@ -13,7 +13,7 @@ import numpy as np
 from likewise.apps.cut_documents import check_cuttable, check_unchanged
 from likewise.apps.passages.passages import DocumentReader
 from likewise.apps.units.cuts import write_cuts
-from likewise.apps.units.repeats import UnitStore, find_repeats, number_of_groups
+from likewise.apps.units.repeats import CUT_COLUMNS, UNIT_COLUMNS, UnitStore, find_repeats, number_of_groups
 from likewise.apps.units.result import CUTS, DedupUnits
 from likewise.base import checks
 from likewise.base.arrays import Sets
@@ -98,9 +98,10 @@ def _result(source: Source, request: DedupRequest, rules: UnitRules, space: Work
     reader = DocumentReader(source, request.options)
     before = source.identity(content=False)
     limit, threads, cuts = resources.budget.keys, resources.threads, space.large / CUTS
-    with closing(GroupedRows(np.int64, 4, limit, space.large / "cuts")) as rows:
-        with closing(GroupedRows(np.uint64, 4, limit, space.large / "units")) as units:
-            store = UnitStore(number_of_groups(source.total_bytes, resources), units)
+    groups = number_of_groups(source.total_bytes, resources)
+    with closing(GroupedRows(np.int64, CUT_COLUMNS, groups, limit, space.large / "cuts")) as rows:
+        with closing(GroupedRows(np.uint64, UNIT_COLUMNS, groups, limit, space.large / "units")) as units:
+            store = UnitStore(groups, units)
             store.read(reader, rules, threads, log)
             repeats = find_repeats(store, rows, rules, threads, log)
         with log.stage("cut") as tick:

@@ -21,22 +21,22 @@ from likewise.kernels.line_units import (
     KEY_A,
     UnitTable,
     count_units,
-    group_rows,
     move_units,
     repeated_units,
     unit_keys,
 )
 from likewise.shingle import Words
 
-LONGEST = 2**31 - 1
-"""Bytes of a document: the place of a unit in it is two numbers of 32 bits."""
+UNIT_COLUMNS, CUT_COLUMNS = 4, 5
+LONGEST, MOST_DOCUMENTS = 2**31 - 1, 2**32
+"""Bytes of a document, and documents: the kernels pack two numbers into 64 bits."""
 FEWEST, MOST = 256, 8192
 """Groups of units: with the fewest, the table of a group of a gigabyte of text fits in the cache of a core."""
 EXPANDED, BYTES_A_UNIT, BYTES_A_SLOT = 4, 60, 160
 """How many times a compressed input is larger when it is read, a unit of text, and a unit in the table of its group:
 they choose the number of groups, on which no result depends."""
-SLOTS = 1 << 10
-"""Slots of a new table; it doubles when it is half full."""
+SLOTS = 1 << 16
+"""Most slots of a new table; it doubles when it is half full."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RepeatedUnits:
         """Yield the cuts in the order of documents and of places in them."""
 
         def ordered(group: int) -> Ints:
-            rows = np.concatenate([np.empty((0, 4), np.int64), *self.cuts.blocks(group)])
+            rows = np.concatenate([np.empty((0, CUT_COLUMNS), np.int64), *self.cuts.blocks(group)])
             return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
 
         return in_order(ordered, range(self.groups), threads)
@@ -83,15 +83,15 @@ class UnitStore:
         """Read the documents."""
         shift = np.uint64(64 - self.groups.bit_length() + 1)
 
-        def hashed(task: tuple[int, TextChunk]) -> tuple[Hashes, Ints, Ints]:
-            rows, numbers = _chunk_units(*task, rules)
-            return *_grouped(rows, (rows[:, KEY_A] >> shift).astype(np.int64), self.groups), numbers
+        def hashed(task: tuple[int, TextChunk]) -> tuple[Hashes, Ints]:
+            return _chunk_units(*task, rules)
 
         with log.stage("read", reader.source.total_rows or 0) as tick:
-            for rows, bounds, numbers in in_order(hashed, reader.numbered(threads), threads):
-                self.units.add(rows, bounds)
+            for rows, numbers in in_order(hashed, reader.numbered(threads), threads):
+                self.units.add(rows, (rows[:, KEY_A] >> shift).astype(np.int64))
                 self.words.append(numbers)
                 tick(len(numbers))
+        self.units.settle()
 
 
 def find_repeats(store: UnitStore, cuts: GroupedRows, rules: Any, threads: int, log: RunLog) -> RepeatedUnits:
@@ -102,19 +102,19 @@ def find_repeats(store: UnitStore, cuts: GroupedRows, rules: Any, threads: int, 
     lock, different = threading.Lock(), 0
 
     def count(group: int) -> int:
-        table = _counted(units.blocks(group))
+        table = _counted(units, group)
         for block in units.blocks(group):
-            found = np.empty((len(block), 4), np.int64)
+            found = np.empty((len(block), CUT_COLUMNS), np.int64)
             found = found[: repeated_units(block, table, rules.more_than, rules.keep == "none", found)]
-            rows, bounds = _grouped(found, found[:, 0] // consecutive, groups)
             with lock:
-                cuts.add(rows, bounds)
+                cuts.add(found.copy(), found[:, 0] // consecutive)
         return int(np.count_nonzero(table.facts[:, 2] > rules.more_than))
 
     with log.stage("count", groups) as tick:
         for number in in_order(count, range(groups), threads):
             different += number
             tick(1)
+    cuts.settle()
     return RepeatedUnits(cuts, groups, words, units.rows, different)
 
 
@@ -123,24 +123,19 @@ def _chunk_units(first: int, chunk: TextChunk, rules: Any) -> tuple[Hashes, Ints
     lengths = np.diff(chunk.offsets)
     if lengths.max(initial=0) > LONGEST:
         raise InputError(f"document {first + int(lengths.argmax())} has more than {size(LONGEST)}; divide it")
+    if first + len(chunk) > MOST_DOCUMENTS:
+        raise InputError(f"there are more than {MOST_DOCUMENTS:,} documents; divide the corpus")
     most = (int(lengths.sum()) + len(chunk)) // (2 * rules.min_words) + 1  # a word and what is behind it
-    rows, words = np.empty((most, 4), np.uint64), np.empty(len(chunk), np.int64)
+    rows, words = np.empty((most, UNIT_COLUMNS), np.uint64), np.empty(len(chunk), np.int64)
     how = Words(1).recipe().units
     count = unit_keys(chunk.data, chunk.offsets, first, how, rules.paragraphs, rules.min_words, rows, words)
-    return rows[:count], words
+    return rows[:count].copy(), words
 
 
-def _grouped(rows: Any, groups: Ints, number: int) -> tuple[Any, Ints]:
-    """Return rows in the order of their groups, and where each group begins."""
-    out, bounds = np.empty_like(rows), np.empty(number + 1, np.int64)
-    group_rows(rows, groups, out, bounds)
-    return out, bounds
-
-
-def _counted(blocks: Iterator[Any]) -> UnitTable:
-    """Return the table of units, with the number of documents that have each."""
-    table, count = _empty(SLOTS), 0
-    for block in blocks:
+def _counted(units: GroupedRows, group: int) -> UnitTable:
+    """Return the table of the units of a group, with the number of documents that have each."""
+    table, count = _empty(min(SLOTS, 2 << units.count(group).bit_length())), 0
+    for block in units.blocks(group):
         at = 0
         while at < len(block):
             at, count = count_units(block, at, table, count)
