@@ -3,7 +3,7 @@
     python benchmarks/units.py                                  a gigabyte of text; beside it datatrove
     python benchmarks/units.py --megabytes 100 --peer-megabytes 0
 
-The corpus is made of words drawn by Zipf's law, in lines of 8 to 16 words and paragraphs of 1 to 6 lines, all different.
+The corpus is made of words drawn by Zipf's law, in lines of 8 to 16 words and paragraphs of 2 to 6 lines, all different.
 Every third document gets one to three lines of a pool of boilerplate, every tenth a paragraph of another, in other case
 and punctuation. What is cut is compared with what was planted. The whole command is measured, from Parquet to
 Parquet, each run in a process of its own.

@@ -25,7 +25,7 @@ def test_a_line_is_cut(run, tmp_path):
     done = run("dedup", "corpus.jsonl", "--id", "id", "--unit", "lines", "--out", "clean")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "3 documents, 152 bytes of text; 3 lines of at least 5 words"
+    assert lines[0] == "3 documents, 146 bytes of text; 3 lines of at least 5 words"
     assert lines[1] == "1 different line repeated: cut 2 times, 12 words, out of 2 documents"
     assert lines[2] == "kept 2, removed 1 of which too little was left"
     before = (tmp_path / "corpus.jsonl").read_text().splitlines(True)
@@ -70,11 +70,11 @@ def test_a_run_that_fails_leaves_the_earlier_result(run, tmp_path, monkeypatch):
     ("words", "code", "message"),
     [
         ("corpus.jsonl --unit words", 2, "'words' is not one of 'lines', 'paragraphs'"),
-        ("corpus.jsonl --unit lines --threshold 0.5", 2, "'threshold' parameter of dedup has no effect with 'unit'"),
-        ("corpus.jsonl --unit lines --keep longest", 2, "'keep' parameter of dedup must be 'first' or 'none'"),
+        ("corpus.jsonl --unit lines --threshold 0.5", 2, "The --threshold option of dedup has no effect with --unit"),
+        ("corpus.jsonl --unit lines --keep longest", 2, "The --keep option of dedup must be 'first' or 'none'"),
         ("corpus.jsonl --unit lines --by n", 2, "--by has no effect with --unit"),
-        ("corpus.jsonl --unit lines --fresh", 2, "'fresh' parameter of dedup has no effect with 'unit'"),
-        ("corpus.jsonl --min-words 3", 2, "'min_words' parameter of dedup has no effect without 'unit'"),
+        ("corpus.jsonl --unit lines --fresh", 2, "The --fresh option of dedup has no effect with --unit"),
+        ("corpus.jsonl --min-words 3", 2, "The --min-words option of dedup has no effect without --unit"),
         ("missing.jsonl --unit lines", 1, "missing.jsonl"),
         ("corpus.jsonl --unit lines --text body", 1, "body"),
     ],
