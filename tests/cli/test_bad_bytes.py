@@ -115,8 +115,8 @@ def fault(done: dict[str, Any], name: str) -> str | None:
 
 PARTS = (
     "words", "join", "bands", "clusters", "passages", "decontaminate", "units", "stop_words", "link", "mirrors",
-    "recommend", "fingerprints", "vectors", "likewise.report.write", "matplotlib.figure", "matplotlib.backends.backend_agg",
-    "jinja2.environment",
+    "recommend", "fingerprints", "vectors", "likewise.report.write", "matplotlib.figure",
+    "matplotlib.backends.backend_agg", "jinja2.environment",
 )  # fmt: skip
 
 

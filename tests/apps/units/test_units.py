@@ -208,6 +208,17 @@ def test_ids_and_the_folder(tmp_path):
     assert again.cuts.equals(result.cuts)
 
 
+def test_the_page(tmp_path):
+    rows = [{"text": f"page {n}\n<b>We use cookies</b> to improve your visit.\nthe end {n}"} for n in range(3)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dedup(tmp_path / "a.jsonl", unit="lines", out=tmp_path / "out")
+    page = likewise.write_report(tmp_path / "out").read_text()
+    assert "2 lines cut out of 2 documents" in page
+    assert "In most documents" in page
+    assert "&lt;b&gt;We use cookies&lt;/b&gt; to improve your visit." in page
+    assert "the end 1" in page
+
+
 def test_rows_that_are_set_aside(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "a b c d e"}\nbroken\n{"text": "a b c d e"}\n')
     result = dedup(tmp_path / "a.jsonl", unit="lines", on_error="skip", out=tmp_path / "out")
