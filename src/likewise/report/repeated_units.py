@@ -30,10 +30,10 @@ def units_page(run: FinishedRun, progress: Progress | None = None) -> ReportPage
         Tile.of(counts["words_cut"], "word", "cut"),
         Tile.of(counts["removed"], "document", "removed: too little was left"),
     ]
-    where = "every document" if parameters["keep"] == "none" else "all but the first document"
+    where = "all of them" if parameters["keep"] == "none" else "all of them but the first"
     story = [
-        f"A {unit} of at least {counted(parameters['min_words'], 'word')} is cut out of {where} that has it, if more "
-        f"than {counted(parameters['more_than'], 'document')} do. Case, punctuation and blanks do not matter.",
+        f"A {unit} of at least {counted(parameters['min_words'], 'word')} that {parameters['more_than'] + 1:,} or more "
+        f"documents have is cut out of {where}. Case, punctuation and blanks do not matter.",
         cost(run),
     ]
     table = run.table("cuts")
@@ -70,7 +70,7 @@ def _most_frequent(table: StoredTable, documents: int) -> PageTable:
         for row in best.values()
     ]
     columns = ["text", "of all documents", "documents", "words", "first in"]
-    return PageTable("In most documents", columns, rows, frozenset({2, 3}))
+    return PageTable("How many documents have them", columns, rows, frozenset({2, 3}))
 
 
 def _entry(row: dict[str, Any], texts: SampledTexts) -> Entry:
