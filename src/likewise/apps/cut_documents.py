@@ -95,6 +95,7 @@ class CutDocuments(Result):
             done += more
             self._log.progress("write", done, total)
 
+        tick(0)
         path.mkdir()
         self._source.cut_texts(self._text_cuts)
         self._source.write_kept(self.keep_mask, path, self.stats["parameters"]["threads"], tick)

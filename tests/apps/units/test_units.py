@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 
 import naive_units as naive
 import numpy as np
@@ -272,3 +274,20 @@ def test_a_corpus_that_changes_during_the_run(tmp_path):
     with pytest.raises(InputError, match="changed"):
         dedup(path, unit="lines", out=tmp_path / "out", progress=change)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("stage", ["count", "cut", "write"])
+def test_killed_and_run_again(tmp_path, stage):
+    path = written(corpus_of(random.Random(3), 20), tmp_path, "jsonl")
+    code = f"""
+import os, likewise
+stop = lambda stage, done, total: os._exit(9) if stage == {stage!r} else None
+likewise.dedup({str(path)!r}, unit="lines", min_words=2, out={str(tmp_path / "killed")!r}, progress=stop)
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=100).returncode == 9
+    assert not (tmp_path / "killed/run.json").exists()
+    for name in ("killed", "whole"):
+        dedup(path, unit="lines", min_words=2, out=tmp_path / name)
+    for name in ("cuts.parquet", "removed.parquet", "kept/corpus.jsonl"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not (tmp_path / "killed/.likewise").exists()
