@@ -291,6 +291,13 @@ JOBS = {
     ),
     "nearest": (likewise.nearest, {"source": POINTS, "other": POINTS, "k": 1, "measure": "angle", **VECTORS}),
     "passages": (likewise.passages, {"suspects": TEXTS, "sources": TEXTS, "length": 3, "gap": 1, "threads": 1}),
+    "dedup of lines": (
+        likewise.dedup,
+        {
+            "source": TEXTS, "unit": "lines", "min_words": 5, "more_than": 1, "min_left": 1, "keep": "first",
+            "threads": 1,
+        },
+    ),
     "decontaminate": (
         likewise.decontaminate,
         {

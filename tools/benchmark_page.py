@@ -57,6 +57,7 @@ ABOUT = {
     "serve-hostile": ("serve_hostile.py", "malformed requests to the service"),
     "skew": ("skew.py", "sixteen hostile corpora, up to a million documents"),
     "spark": ("spark.py", "a million documents by the local engine and on Spark"),
+    "units": ("units.py", "planted lines and paragraphs cut out of documents, beside datatrove"),
     "text": ("text.py", "500 MB of text beside its peers"),
     "vectors": ("vectors.py", "joins of vectors and codes beside FAISS"),
 }

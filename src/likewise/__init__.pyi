@@ -8,6 +8,7 @@ from .apps.link import Links, link, relink
 from .apps.mirrors import Mirrors, mirrors
 from .apps.passages import Explanation, Passages, explain, passages
 from .apps.recommend import Recommendations, recommend
+from .apps.units import DedupUnits
 from .base.arrays import Sets
 from .engines import dedup, pairs, rethreshold
 from .errors import (
@@ -55,6 +56,7 @@ __all__ = [
     "DamagedError",
     "Decontamination",
     "Dedup",
+    "DedupUnits",
     "Explanation",
     "Fingerprints",
     "Forecast",

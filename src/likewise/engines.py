@@ -42,6 +42,10 @@ def dedup(
     method: str = "auto",
     estimate: bool = False,
     keep: str | Keep | None = None,
+    unit: str | None = None,
+    min_words: int = 5,
+    more_than: int = 1,
+    min_left: int = 1,
     threads: int | None = None,
     seed: int = 1,
     sketch: str = "fast",
@@ -119,12 +123,20 @@ def dedup(
 
     A parameter that has no effect in a call is an error.
 
+    unit: "lines" or "paragraphs" (text between blank lines) are compared and cut instead of whole documents: one that
+        an earlier document has, too, word for word but for case, punctuation and blanks. Units of fewer than
+        `min_words` words stay, and so do those that at most `more_than` documents have. With keep="none" a unit is also
+        cut from the first document that has it. Documents that then have fewer than `min_left` words are removed. The
+        result is a `DedupUnits`. No parameter of the search for similar documents has an effect.
+
     >>> result = dedup(["to be or not to be, that is it", "To be or not to be: that is it!", "hello"])
     >>> result.removed.to_pylist()
     [{'id': 1, 'kept_id': 0, 'similarity': 1.0, 'kind': 'near'}]
     """
     from likewise.jobs import dedup as job
 
+    if unit is not None and (engine == "spark" or _is_spark_frame(source)):
+        raise ParameterError("The 'unit' parameter of dedup is for engine='local' only; on Spark it cuts nothing.")
     against = list(against) if isinstance(against, list) else [] if against is None else [against]
     request = job.DedupRequest(
         source=source, text=text, id=id, shingle=shingle, threshold=threshold, measure=measure, recall=recall,
@@ -134,7 +146,15 @@ def dedup(
         spill=spill, fresh=fresh, against=tuple(against), add=add, state=state, batch_rows=batch_rows,
         progress=progress, master=master,
     )  # fmt: skip
-    if not _on_spark("dedup", engine, master, source):
+    on_spark = _on_spark("dedup", engine, master, source)
+    if unit is not None:
+        from likewise.apps.units import UnitRules, dedup_units
+
+        chosen = "first" if keep is None else str(request.policy)
+        return cast("Dedup", dedup_units(request, UnitRules(unit, min_words, more_than, min_left, chosen)))
+    of_units = {"min_words": (min_words, 5), "more_than": (more_than, 1), "min_left": (min_left, 1)}
+    checks.unused("dedup", of_units, "without 'unit'")
+    if not on_spark:
         with known_items(request.against) as known:
             return job.dedup(request, known)
     if add or any(map(is_index, against)):
@@ -142,9 +162,9 @@ def dedup(
             "The 'against' parameter of dedup cannot be an index with engine='spark'. Name finished runs, or use"
             " engine='local'."
         )
-    from likewise.spark.dedup import dedup as on_spark
+    from likewise.spark.dedup import dedup as spark_dedup
 
-    return cast("Dedup", on_spark(request))
+    return cast("Dedup", spark_dedup(request))
 
 
 def pairs(

@@ -29,6 +29,7 @@ TEXTS = [
     ["dedup", "{}", "--id", "id", "--on-error", "skip", "--method", "lsh", "--out", "o"],
     ["dedup", "{}", "--keep", "min:name", "--encoding-errors", "replace", "--on-error", "skip", "--out", "o"],
     ["dedup", "{}", "--sets", "--text", "tags", "--out", "o"],
+    ["dedup", "{}", "--unit", "lines", "--id", "id", "--min-words", "2", "--on-error", "skip", "--out", "o"],
     ["pairs", "{}", "--with", "good.jsonl", "--threshold", "0.3", "--out", "o.csv"],
     ["pairs", "{}", "--measure", "containment", "--threshold", "0.3", "--id", "id", "--out", "o.parquet"],
     ["pairs", "{}", "--explain", "--threshold", "0.5", "--id", "name"],
@@ -113,9 +114,9 @@ def fault(done: dict[str, Any], name: str) -> str | None:
 
 
 PARTS = (
-    "words", "join", "bands", "clusters", "passages", "decontaminate", "stop_words", "link", "mirrors", "recommend",
-    "fingerprints", "vectors", "likewise.report.write", "matplotlib.figure", "matplotlib.backends.backend_agg",
-    "jinja2.environment",
+    "words", "join", "bands", "clusters", "passages", "decontaminate", "units", "stop_words", "link", "mirrors",
+    "recommend", "fingerprints", "vectors", "likewise.report.write", "matplotlib.figure",
+    "matplotlib.backends.backend_agg", "jinja2.environment",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ Examples:
   likewise dedup reviews.csv --text review --keep max:stars,max:date,longest --out clean/
   likewise dedup crawl.parquet --measure containment --threshold 0.9 --out clean/     (what is part of another goes)
   likewise dedup answers.jsonl --keep none --out single/             (all copies go, not all but one)
+  likewise dedup crawl.parquet --unit lines --out clean/             (lines of earlier pages are cut out of later ones)
+  likewise dedup crawl.parquet --unit paragraphs --more-than 10 --min-left 20 --keep none --out clean/   (boilerplate)
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup monday.jsonl --against clean/ --out monday/
   likewise dedup monday.jsonl --id url --against seen/ --add --out monday/    (seen/ is an index: likewise index create)
@@ -35,7 +38,13 @@ DIR will contain:
   pairs.parquet      id_a, id_b, similarity: every pair found, verified
   clusters.parquet   id, cluster (a connected component: the id of its first document), size, keeper
   run.json           parameters, counts, method, recall, seconds, memory: docs/run-json.md
-  report.html        the report on the run"""
+  report.html        the report on the run
+
+\b
+With --unit, DIR will contain kept/, run.json, report.html, and:
+  cuts.parquet       id of the document, start and end in it (in characters; the end is exclusive), words, text,
+                     repeated_id (the first document that has it), documents (how many have it)
+  removed.parquet    id, why (empty or short), words_left: documents of which too little is left"""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
@@ -51,6 +60,15 @@ DIR will contain:
     "Which document to keep: {}. With none, all documents go that are similar to another.  [default: first; by "
     "containment longest]",
 )
+@click.option(
+    "--unit",
+    type=click.Choice(["lines", "paragraphs"]),
+    help="Cut lines, or paragraphs between blank lines, that earlier documents have, too, instead of removing similar "
+    "documents.",
+)
+@shared.whole("--min-words", 5, "With --unit: shorter lines or paragraphs stay.", "N")
+@shared.whole("--more-than", 1, "With --unit: cut only what is in more than this many documents.", "N")
+@shared.whole("--min-left", 1, "With --unit: remove documents of which fewer words are left.", "N")
 @click.option(
     "--against",
     multiple=True,
@@ -88,10 +106,13 @@ def dedup(
 ) -> None:
     """Remove near-duplicates, and record for each removed document which one was kept.
 
+    With --unit, cut the lines or paragraphs that other documents have, too.
+
     INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
     """
     import likewise
     from likewise.base import checks
+    from likewise.errors import ParameterError
     from likewise.io.read import Files
     from likewise.jobs.result import Dedup
 
@@ -101,16 +122,38 @@ def dedup(
     if options["engine"] != "spark":
         Dedup.check_folder(out, shared.files(given, plain=options["plain"], hidden=options["hidden"]))
     shared.check_report("dedup", out, given, options)
+    if options["unit"] and context.meta.get(shared.BY):
+        raise ParameterError("--by has no effect with --unit")
     show.announce_compilation()
     if against:
         checks.unused("dedup", {"estimate": (options["estimate"], False)}, "with 'against', which compares documents")
         options.update(_settings_of(context, list(against)))
     with show.progress(as_json) as observer:
         result = likewise.dedup(given, out=target, against=list(against), progress=observer, **options)
+    if options["unit"]:
+        show.report(result.stats, as_json, _cut(result.stats), target)
+        return
     lines = [*show.opening(result.stats), show.outcome(result.stats)]
     if "added" in result.stats["counts"]:
         lines.append(f"added {show.count(result.stats['counts']['added'], 'document')} to the index")
     show.report(result.stats, as_json, lines, target, getattr(result, "held", None))
+
+
+def _cut(stats: dict[str, Any]) -> Iterator[str]:
+    """Say what was read, what was cut out of it, and what is left."""
+    counts, unit = stats["counts"], stats["parameters"]["unit"].removesuffix("s")
+    least = show.count(stats["parameters"]["min_words"], "word")
+    yield (
+        f"{show.count(counts['documents'], 'document')}, {show.size(counts['bytes'])} of text; "
+        f"{show.count(counts['units'], unit)} of at least {least}"
+    )
+    yield from show.broken(stats)
+    yield from show.notes(stats)
+    yield (
+        f"{show.count(counts['repeated'], f'different {unit}')} repeated: cut {counts['cuts']:,} times, "
+        f"{show.count(counts['words_cut'], 'word')}, out of {show.count(counts['documents_cut'], 'document')}"
+    )
+    yield f"kept {counts['kept']:,}, removed {counts['removed']:,} of which too little was left"
 
 
 def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:

@@ -225,7 +225,10 @@ def short(number: float) -> str:
     return f"{number:.3g}T"
 
 
-KERNELS = {"dedup": 35, "pairs": 35, "demo": 39, "nearest": 18, "link": 38, "passages": 79}
+KERNELS = {
+    "dedup": 35, "dedup --unit": 22, "pairs": 35, "demo": 39, "nearest": 18, "link": 38, "passages": 79,
+    "decontaminate": 40,
+}  # fmt: skip
 """Kernels that the first run of a command compiles in its process, those that other kernels call included: about."""
 
 

@@ -43,6 +43,8 @@ STAGES = {
     "tables": "building tables",
     "index": "indexing sources",
     "passages": "finding passages",
+    "count": "counting lines",
+    "cut": "cutting",
     "tests": "reading the tests",
     "search": "searching the corpus",
     "measure": "measuring documents",
@@ -110,7 +112,9 @@ def announce_compilation() -> None:
     command = context.info_name or ""
     COMPILATION.begin(command, quiet())  # asked here: threads that compile have no context
     watch_compilation(COMPILATION.watch)
-    if command in COMPILED_BESIDE and context.params.get("method") == "lsh":
+    if context.params.get("unit"):
+        COMPILATION.begin("dedup --unit", quiet())
+    elif command in COMPILED_BESIDE and context.params.get("method") == "lsh":
         compile_beside("pairs.scan_band", "clusters", "tuning", "bands")
     elif command in COMPILED_BESIDE:
         compile_beside("strings.strings", "clusters", "tuning", "join")

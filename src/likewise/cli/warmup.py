@@ -251,6 +251,11 @@ def decontaminate() -> None:
     likewise.decontaminate(TEXTS, tests=[TEXTS[0], " ".join(WORDS[3:9])], action="cut")
 
 
+def units() -> None:
+    """Cut repeated lines."""
+    likewise.dedup(TEXTS, unit="lines")
+
+
 def link() -> None:
     """Link a few records, and block them as many are blocked."""
     from likewise.apps.link import link
@@ -303,7 +308,7 @@ def recommend() -> None:
 
 LONGEST_FIRST: tuple[Callable[[], None], ...] = (
     *(words, bands, link, join, clusters, tuning, mirrors, crowd, passages, fingerprints, chars, vectors),
-    *(stop_words, decontaminate, recommend, pages, tokens, indexes, stored_index, stored_vectors),
+    *(stop_words, decontaminate, units, recommend, pages, tokens, indexes, stored_index, stored_vectors),
 )
 PARTS = {part.__name__: part for part in LONGEST_FIRST}
 """What is compiled, in the order in which processes begin with it: long parts first, few of their kernels in common."""

@@ -100,6 +100,22 @@ def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
             _arrow_batches(batches, schema, out)
 
 
+def regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches of `ROWS` rows, the last one of fewer, as `write_batches` needs them."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS:
+            whole = pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+            full = rows // ROWS * ROWS
+            yield from (whole.slice(start, ROWS) for start in range(0, full, ROWS))
+            held, rows = [whole.slice(full)], rows - full
+    if rows:
+        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+
+
 def write_json(value: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write an object as indented JSON with its checksum, atomically; numbers that are not finite become null."""
     write_sealed(_finite(dict(value)), Path(path), indent=2)

@@ -200,8 +200,8 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
         "pairs.parquet": "pairs",
         "clusters.parquet": "clusters",
     }
-    outputs: ClassVar[tuple[str, ...]] = (*files, "aside.parquet", "kept", FOLDER, "report.html")
-    """Everything a run can leave in its folder, besides run.json."""
+    outputs: ClassVar[tuple[str, ...]] = (*files, "cuts.parquet", "aside.parquet", "kept", FOLDER, "report.html")
+    """Everything a run can leave in its folder, of documents or of parts of them, besides run.json."""
     commands: ClassVar[tuple[str, ...]] = ("dedup", "rethreshold")
     """The commands whose results replace each other."""
 

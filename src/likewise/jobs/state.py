@@ -66,6 +66,8 @@ class State:
             raise IncompatibleError(f"{folder}: the run was made by another version of likewise; run it again")
         if command not in ("dedup", "rethreshold"):
             raise IncompatibleError(f"{folder}: this is the result of likewise {command}; name one of likewise dedup")
+        if run["parameters"].get("unit"):
+            raise IncompatibleError(f"{folder}: this run cut {run['parameters']['unit']}; name one of whole documents")
         known = run["details"].get("state")
         if known is None:
             raise MissingInput(

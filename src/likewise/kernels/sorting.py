@@ -321,3 +321,18 @@ def radix_sort32(keys: Any) -> tuple[Any, Any]:
     """Return the stable order of uint32 keys, fewer than 2**31 of them, and the keys in that order."""
     order, ordered = radix_sort(keys, 32, np.arange(keys.size, dtype=np.int32))
     return order, ordered
+
+
+@kernel
+def group_rows(rows, groups, out, bounds):
+    """Copy rows in the order of their groups, otherwise as they are; group g gets out[bounds[g]:bounds[g + 1]]."""
+    bounds[:] = 0
+    for group in groups:
+        bounds[group + 1] += 1
+    for g in range(1, bounds.size):
+        bounds[g] += bounds[g - 1]
+    places = bounds[:-1].copy()
+    for r in range(groups.size):
+        for c in range(rows.shape[1]):
+            out[places[groups[r]], c] = rows[r, c]
+        places[groups[r]] += 1

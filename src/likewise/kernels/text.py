@@ -48,24 +48,24 @@ def decode(data, i):
 
 
 @inner
-def absorb_point(h, block, length, point):
-    """Take one more code point, as UTF-8, into the running state of hashing.hash_bytes."""
+def utf8(point):
+    """Return the bytes of a code point in UTF-8, the first one lowest, and how many there are."""
     last = np.uint64(0x80 | (point & 0x3F))
     if point < 0x80:
-        return absorb(h, block, length, np.uint64(point), U1)
+        return np.uint64(point), U1
     middle = np.uint64(0x80 | ((point >> 6) & 0x3F))
     if point < 0x800:
-        first = np.uint64(0xC0 | (point >> 6))
-        code = first | (last << U8)
-        size = U2
-    elif point < 0x10000:
-        first = np.uint64(0xE0 | (point >> 12))
-        code = first | (middle << U8) | (last << U16)
-        size = U3
-    else:
-        first = np.uint64(0xF0 | (point >> 18)) | (np.uint64(0x80 | ((point >> 12) & 0x3F)) << U8)
-        code = first | (middle << U16) | (last << U24)
-        size = U4
+        return np.uint64(0xC0 | (point >> 6)) | (last << U8), U2
+    if point < 0x10000:
+        return np.uint64(0xE0 | (point >> 12)) | (middle << U8) | (last << U16), U3
+    first = np.uint64(0xF0 | (point >> 18)) | (np.uint64(0x80 | ((point >> 12) & 0x3F)) << U8)
+    return first | (middle << U16) | (last << U24), U4
+
+
+@inner
+def absorb_point(h, block, length, point):
+    """Take one more code point, as UTF-8, into the running state of hashing.hash_bytes."""
+    code, size = utf8(point)
     return absorb(h, block, length, code, size)
 
 

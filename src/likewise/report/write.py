@@ -57,7 +57,7 @@ def report_with(
     found = FinishedRun.load(run, "write_report")
     if by is not None:
         checks.column("write_report", "by", by)
-        if found.command not in COUNTED_BY:
+        if found.command not in COUNTED_BY or found.parameters.get("unit"):
             raise ParameterError(
                 f"The 'by' parameter has no effect on a run of {found.command}. It counts what "
                 f"{', '.join(COUNTED_BY[:-1])} and {COUNTED_BY[-1]} remove."
@@ -80,6 +80,10 @@ def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: Cac
     """Return the page of a run."""
     from likewise.report.page import rendered
 
+    if run.parameters.get("unit"):
+        from likewise.report.repeated_units import units_page
+
+        return rendered(units_page(run, progress))
     if run.command in OF_DOCUMENTS and run.parameters.get("within") is None:
         from likewise.report.alarms import document_alarms
         from likewise.report.similar_documents import SimilarDocuments

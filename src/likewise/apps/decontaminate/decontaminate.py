@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from likewise.apps.cut_documents import check_cuttable, check_unchanged
 from likewise.apps.decontaminate.item_sets import OWNER, SHORTEST, ItemSets, WindowIndex, read_sets
 from likewise.apps.decontaminate.result import Decontamination, ItemHits, hit_table, set_table
 from likewise.apps.decontaminate.search import ALL_WORDS, AT, DOCUMENT, END, ITEM, ITEM_AT, START, WORDS, search_chunk
@@ -19,7 +20,7 @@ from likewise.base.arrays import TextChunk
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.base.words import counted, size
-from likewise.errors import InputError, ParameterError
+from likewise.errors import InputError
 from likewise.io.read import ReadOptions, open_source
 from likewise.io.read.base import Flags
 from likewise.io.read.cuts import TextCuts
@@ -140,7 +141,8 @@ def decontaminate(
     log = RunLog.of(progress)
     reader = DocumentReader(open_source(files_of(corpus) or corpus, options), options)
     if action == "cut":
-        _check_cut(reader, html)
+        refused = f"The 'action' parameter of {OWNER} cannot be 'cut'"
+        check_cuttable(reader.source, html, refused, " Use 'drop' or 'report'.")
     named = None if columns is None else tuple(checks.listed(OWNER, "columns", columns, "a list of columns"))
     with log.stage("tests"):
         reading = ReadOptions(id=test_id, lines=test_lines, owner=OWNER, **shared, **sizes)
@@ -171,25 +173,13 @@ def decontaminate(
     }
     reported |= {"test_lines": test_lines, "lines": lines, "html": html, "plain": plain, **shared}
     parameters = {"action": action, **asdict(rules), **reported, **resources.used}
-    if reader.source.identity(content=False) != before:
-        raise InputError("the corpus changed during the run; leave it alone and run again")
+    check_unchanged(reader.source, before)
     stats = run_json(OWNER, parameters, [reader.source, items], log)
     aside = [*reader.source.aside, *items.aside]
-    result = Decontamination(listed, per_set, stats, reader.source, keep, cuts, action != "report", aside, log)
+    result = Decontamination(listed, per_set, action != "report", stats, reader.source, keep, cuts, aside, log)
     if out is not None:
         result.save(out)
     return result
-
-
-def _check_cut(reader: DocumentReader, html: bool) -> None:
-    """Raise unless the texts are stored as they are compared."""
-    strange = next((one for one in reader.source.describe() if one.get("format") == "warc"), None)
-    if html or strange:
-        what = strange["file"] if strange else "HTML pages"
-        raise ParameterError(
-            f"The 'action' parameter of {OWNER} cannot be 'cut' for {what}: its text is not stored as it is compared. "
-            "Use 'drop' or 'report'."
-        )
 
 
 def _found(
@@ -199,17 +189,11 @@ def _found(
     most, threads = resources.budget.total // 4, resources.threads
     runs, places, texts, held = [np.empty((0, 5), np.int64)], [np.empty((0, 5), np.int64)], [], 0
 
-    def numbered() -> Iterator[tuple[int, TextChunk]]:
-        first = 0
-        for chunk in reader.chunks(threads):
-            yield first, chunk
-            first += len(chunk)
-
     def search(task: tuple[int, TextChunk]) -> Any:
         return search_chunk(*task, index, rules.most_common, rules.rare)
 
     with log.stage("search", reader.source.total_rows or 0) as tick:
-        for part in in_order(search, numbered(), threads):
+        for part in in_order(search, reader.numbered(threads), threads):
             np.add.at(index.counts, part.seen, 1)
             runs.append(part.runs)
             places.append(part.places)

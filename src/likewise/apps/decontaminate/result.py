@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.apps.cut_documents import CutDocuments
 from likewise.apps.decontaminate.item_sets import OWNER, SHORTEST, ItemSets
 from likewise.apps.decontaminate.search import DOCUMENT, END_CHARACTER, FIRST_CHARACTER, ITEM, WORDS
 from likewise.base.arrays import Ints, strings, to_arrow
-from likewise.base.runlog import RunLog
 from likewise.base.words import counted
-from likewise.io.publish import Output, check_output, publish
-from likewise.io.read import Aside, Source
+from likewise.io.publish import Output
 from likewise.io.read.base import Flags
-from likewise.io.read.cuts import TextCuts
-from likewise.jobs.result import Result, aside_table, check_ending
 
 REASONS = ("whole", "most", "long", "short")
 
@@ -55,7 +48,7 @@ class ItemHits:
         return replace(self, texts=[self.texts[row] for row in rows.tolist()], **taken)
 
 
-class Decontamination(Result):
+class Decontamination(CutDocuments):
     """The result of `decontaminate`: the tables `.hits` and `.tests`, the rows `.kept`, `.stats` and `.save(dir)`.
 
     hits, a row for each passage of a document and each test set that has the item: test_set; item, its id; column;
@@ -68,73 +61,23 @@ class Decontamination(Result):
     phrases only, which do not count), items_too_short (not looked for), documents with hits.
     """
 
+    owner: ClassVar[str] = OWNER
     files: ClassVar[dict[str, str]] = {"hits.parquet": "hits", "tests.parquet": "tests"}
     outputs: ClassVar[tuple[str, ...]] = (*files, "aside.parquet", "kept")
-    """Everything a run can leave in its folder, besides run.json and the report."""
 
-    def __init__(
-        self,
-        hits: pa.Table,
-        tests: pa.Table,
-        stats: dict[str, Any],
-        source: Source,
-        keep_mask: Flags,
-        cuts: TextCuts | None,
-        writes: bool,
-        aside: list[Aside],
-        log: RunLog,
-    ) -> None:
+    def __init__(self, hits: pa.Table, tests: pa.Table, writes: bool, *rest: Any) -> None:
+        super().__init__(*rest)
         self.hits = hits
         self.tests = tests
-        self.stats = stats
-        self.keep_mask = keep_mask
-        self.aside = aside
-        self._source = source
-        self._cuts = cuts
         self._writes = writes
-        self._log = log
-
-    @cached_property
-    def kept(self) -> Any:
-        """The documents that are left, with all their columns, as an Arrow table."""
-        self._source.cut_texts(self._cuts)
-        return self._source.kept(self.keep_mask)
 
     def _summary(self) -> str:
         counts = self.stats["counts"]
         hit = f"{counts['items_hit']:,} of {counted(counts['items'], 'item')}"
         return f"{hit} in {counts['documents_hit']:,} of {counted(counts['documents'], 'document')}"
 
-    @classmethod
-    def check_folder(cls, folder: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
-        """Raise now if the result could not be saved in this folder later."""
-        check_ending(Path(folder))
-        check_output(folder, OWNER, cls.outputs, inputs)
-
-    def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write kept/, hits.parquet, tests.parquet and run.json to a folder, all or nothing, and return the folder."""
-        folder = Path(directory)
-        self.check_folder(folder, self._source.files)
-        total, done = int(self.keep_mask.sum()), 0
-
-        def tick(more: int) -> None:
-            nonlocal done
-            done += more
-            self._log.progress("write", done, total)
-
-        def write_kept(path: Path) -> None:
-            path.mkdir()
-            self._source.cut_texts(self._cuts)
-            self._source.write_kept(self.keep_mask, path, self.stats["parameters"]["threads"], tick)
-
-        outputs: dict[str, Output] = dict.fromkeys(self.outputs)
-        outputs |= {"hits.parquet": self.hits, "tests.parquet": self.tests}
-        if self.aside:
-            outputs["aside.parquet"] = aside_table(self.aside)
-        if self._writes:
-            outputs["kept"] = write_kept
-        publish(folder, outputs, self.stats)
-        return folder
+    def _tables(self) -> dict[str, Output]:
+        return {**super()._tables(), "kept": self._write_kept if self._writes else None}
 
 
 def hit_table(hits: ItemHits, items: ItemSets, sizes: Ints, names: Any) -> pa.Table:

@@ -291,6 +291,13 @@ class DocumentReader:
             self.bytes += int(chunk.offsets[-1] - chunk.offsets[0])
             yield chunk
 
+    def numbered(self, threads: int) -> Iterator[tuple[int, TextChunk]]:
+        """Yield the documents, each chunk with the number of its first."""
+        first = 0
+        for chunk in self.chunks(threads):
+            yield first, chunk
+            first += len(chunk)
+
     def names(self) -> Any:
         """Return the ids of all rows as an Arrow array."""
         if self.ids:

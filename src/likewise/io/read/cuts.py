@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.base.arrays import TextChunk
 from likewise.errors import InputError
 from likewise.io.read.base import Flags, Rows
 
@@ -37,9 +39,13 @@ class TextCuts:
                 merged[-1][2] = max(merged[-1][2], end)
             else:
                 merged.append([row, start, end])
-        table = np.array(merged, np.int64).reshape(-1, 3)
+        return cls.in_order(np.array(merged, np.int64).reshape(-1, 3))
+
+    @classmethod
+    def in_order(cls, table: Rows) -> TextCuts:
+        """Return the cuts of spans that ascend and do not overlap, each a row of a table: its row, start and end."""
         several, first = np.unique(table[:, 0], return_index=True)
-        return cls(several, np.append(first, len(table)).astype(np.int64), table[:, 1:])
+        return cls(several, np.append(first, len(table)).astype(np.int64), np.ascontiguousarray(table[:, 1:]))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -73,19 +79,36 @@ class TextCuts:
         kind = table.schema.field(place).type
         values = table.column(place)
         plain = values if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else values.cast(pa.large_string())
+        if pa.types.is_large_string(plain.type) and not values.null_count:
+            whole = self._without(plain.combine_chunks())
+        else:
+            whole = self._replaced(plain, errors)
+        try:
+            return table.set_column(place, table.schema.field(place), pa.chunked_array([whole]).cast(kind))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(f"the column '{column}' is {kind}, of which nothing can be cut: {error}") from error
+
+    def _without(self, texts: Any) -> Any:
+        """Return strings, none of them null, with those of `rows` cut."""
+        from likewise.kernels.line_units import copy_without
+
+        chunk = TextChunk.from_arrow(texts)
+        data, offsets = np.empty(int(chunk.offsets[-1] - chunk.offsets[0]), np.uint8), np.empty_like(chunk.offsets)
+        copy_without(chunk.data, chunk.offsets, self.rows, self.offsets, self.spans, data, offsets)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[: int(offsets[-1])])]
+        return pa.Array.from_buffers(pa.large_string(), len(chunk), buffers)
+
+    def _replaced(self, plain: Any, errors: str) -> Any:
+        """Return strings or bytes with those of `rows` cut, one by one."""
         texts = []
         for i, row in enumerate(self.rows.tolist()):
             value = plain[row].as_py()
             raw = value.encode() if isinstance(value, str) else value.decode(errors=errors).encode()
             texts.append(self.cut(i, raw))
-        changed = np.zeros(table.num_rows, bool)
+        changed = np.zeros(len(plain), bool)
         changed[self.rows] = True
         cut = pa.array(texts, pa.large_binary()).cast(plain.type)
-        whole = pc.replace_with_mask(plain.combine_chunks(), pa.array(changed), cut)
-        try:
-            return table.set_column(place, table.schema.field(place), pa.chunked_array([whole]).cast(kind))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputError(f"the column '{column}' is {kind}, of which nothing can be cut: {error}") from error
+        return pc.replace_with_mask(plain.combine_chunks(), pa.array(changed), cut)
 
 
 def kept_cuts(cuts: TextCuts | None, keep: Flags) -> TextCuts | None:

@@ -49,6 +49,10 @@ def explain_run(directory: str | Path, id_a: Any, id_b: Any) -> SetReason | Vect
     if run.command not in ("dedup", "rethreshold"):
         advice = ELSEWHERE.get(run.command, "explain takes the folder of a run of dedup, pairs or nearest")
         raise IncompatibleError(f"{run.folder}: this is the result of likewise {run.command}; {advice}")
+    if run.parameters.get("unit"):
+        raise IncompatibleError(
+            f"{run.folder}: this run cut {run.parameters['unit']}; cuts.parquet says of each which document has it, too"
+        )
     if not run.on_spark and "state" in run.details and not run.parameters.get("against"):
         return _with_state(run, id_a, id_b)
     return _of_tables(run, id_a, id_b)
