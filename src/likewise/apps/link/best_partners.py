@@ -210,8 +210,8 @@ def match_probabilities(
     """Return the probability that each pair is a match where a record has at most one, by a rule (`Decision.single`).
 
     Of a record's best pairs it is estimated with the decision (`split`) from their scores and their lead over rivals;
-    other pairs trail, and what they trail by is a negative lead; they have at most what the best pair leaves. NaN of
-    fewer than FEW records. `ranked` are the best of the usable pairs, if they are known.
+    other pairs trail, and what they trail by is a negative lead; they share what the best pair leaves. NaN of fewer
+    than FEW records. `ranked` are the best of the usable pairs, if they are known.
     """
     found = np.zeros(len(left))
     places = np.flatnonzero(usable)
@@ -231,11 +231,15 @@ def match_probabilities(
     order = np.argsort(ranked.first, kind="stable")
     probable = ranked.matches(expected if all(single) else None)
     likely = np.interp(2 * value - rivals, ranked.first[order], probable[order], left=0.0)
-    taken = np.zeros((2, records))
-    for row, side, counts in zip(taken, (a, b), single, strict=True):
+    likely[ranked.chosen] = 0.0
+    part = np.ones(len(places))
+    for side, counts in ((a, single[0]), (b, single[1])):
         if counts:
-            row[side[ranked.chosen]] = probable
-    likely = np.minimum(likely, 1 - np.maximum(taken[0][a], taken[1][b]))
+            rest = np.ones(records)
+            rest[side[ranked.chosen]] -= probable
+            wanted = np.maximum(np.bincount(side, likely, records), rest)
+            part = np.minimum(part, np.divide(rest, wanted, where=wanted > 0, out=np.zeros(records))[side])
+    likely *= part
     likely[ranked.chosen] = probable
     found[places] = likely
     return found
