@@ -51,6 +51,11 @@ FEW = "abt-buy;dblp-acm;restaurants, truth completed;names/*;people500;febrl1"
 """Collections in which labels are cheap to try."""
 
 ONE = "people500;cora;febrl1;febrl2;febrl3;register;discs"
+FILTERED = (
+    "people500;febrl1;cora;patentees;schools;abt-buy;dblp-acm;amazon-google;restaurants, truth completed;register"
+)
+"""Collections of several columns that take seconds, for the filters of columns and placeholders."""
+
 CACHE = DATA / "link-constants.json"
 ROOM = "likewise.apps.link."
 console = Console(highlight=False, width=170)
@@ -98,6 +103,25 @@ CONSTANTS = [
     Constant("columns.STRONG", (0.15, 0.2, 0.25, 0.3, 0.4), TWO, "records"),
     Constant("columns.STRONG_IF_FEW", (0.4, 0.6, 0.8), TWO, "records"),
     Constant("columns.WHOLE", (1.1, 1.2, 1.5), TWO, "records"),
+    *(
+        Constant(name, values, FILTERED, "tables")
+        for name, values in {
+            "repeated_fields.ALWAYS": (0.85, 0.9, 0.95, 0.99),
+            "repeated_fields.BY_CHANCE": (0.25, 0.5, 0.75),
+            "repeated_fields.SAME_SIZE": (0.2, 1 / 3, 0.5, 0.8),
+            "uninformative_fields.SIGNIFICANT": (2.0, 3.0, 4.0, 6.0),
+            "uninformative_fields.LEAST": (15, 30, 60),
+            "uninformative_fields.LEAST_FREQUENT": (5, 10, 20),
+            "uninformative_fields.EMPTY": (0.02, 0.1, 0.2),
+            "uninformative_fields.FREQUENT": (0.01, 0.05, 0.2),
+            "uninformative_fields.BEST": (100, 200, 400),
+            "uninformative_fields.SHARED_NAME": (0.0, 0.15, 0.3, 0.5),
+            "uninformative_fields.SURE_NAME": (0.25, 0.5, 0.75),
+            "uninformative_fields.VARIES": (0.4, 0.65, 0.8),
+            "uninformative_fields.SPIKE": (0.01, 0.05, 0.2, 1.01),
+            "uninformative_fields.HALF": (0.25, 0.5, 0.75),
+        }.items()
+    ),
     Constant("training.PULL", (1.0, 3.0, 10.0, 30.0), FEW, "decision", "labels"),
     Constant("training.EVERY", (2, 5, 10, 30), FEW, "decision", "labels"),
     Constant("labels.CURIOSITY", (0.0, 0.005, 0.02, 0.1), FEW, "decision", "labels"),
@@ -107,7 +131,8 @@ CONSTANTS = [
         FEW, "decision", "labels",
     ),
 ]  # fmt: skip
-"""`depth` is how far back a change reaches: the records that are read, their scores, or the decision alone."""
+"""`depth` is how far back a change reaches: the tables as they are, the records that are read of them with columns of
+other names, their scores, or the decision alone."""
 
 
 class Kept:
@@ -123,7 +148,7 @@ class Kept:
 
     def _once(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def called(*given: Any, **more: Any) -> Any:
-            if self.depth == "records":
+            if self.depth in ("records", "tables"):
                 return function(*given, **more)
             if name not in self.held:
                 self.held[name] = function(*given, **more)

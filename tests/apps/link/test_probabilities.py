@@ -110,14 +110,15 @@ def test_estimates_are_apart_where_many_pairs_say_so():
 
 def test_there_is_doubt_where_chance_finds_partners_as_strong():
     dice = np.random.default_rng(5)
-    left, right = np.repeat(np.arange(400), 3), 400 + np.repeat(np.arange(400), 3)
-    right[1::3], right[2::3] = dice.integers(400, 800, 400), dice.integers(400, 800, 400)
-    scores = dice.normal(-4, 1, 1200)
-    scores[::3] += np.where(dice.random(400) < 0.5, 8, 0)
-    asked = left, right, scores, np.ones(1200, bool), 800, (True, True)
-    alone, best = strengths(left, dice.normal(-4, 1, 1200), 800)
+    n = 1000
+    left, right = np.repeat(np.arange(n), 3), n + np.repeat(np.arange(n), 3)
+    right[1::3], right[2::3] = dice.integers(n, 2 * n, n), dice.integers(n, 2 * n, n)
+    scores = dice.normal(-4, 1, 3 * n)
+    scores[::3] += 14
+    asked = left, right, scores, np.ones(3 * n, bool), 2 * n, (True, True)
+    alone, best = strengths(left, dice.normal(-4, 1, 3 * n), 2 * n)
     assert match_probabilities(*asked, by_chance=alone[best]).doubt is None
-    doubt = match_probabilities(*asked, by_chance=dice.normal(8, 8, 1200)).doubt
+    doubt = match_probabilities(*asked, by_chance=dice.normal(20, 8, n)).doubt
     assert doubt is not None
     assert "differ by up to" in doubt
 

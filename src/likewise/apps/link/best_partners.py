@@ -232,8 +232,8 @@ def against_chance(strength: Floats, by_chance: Floats) -> Floats:
 
 
 def apart(one: Floats, other: Floats) -> float:
-    """Return by how much two estimates differ at most, on average over the pairs of a tenth that has FEW or more."""
-    tenths = np.minimum((5 * (one + other)).astype(np.int64), 9)
+    """Return by how much the other differs at most, on average over the pairs of a tenth of the one with FEW."""
+    tenths = np.minimum((10 * one).astype(np.int64), 9)
     counts = np.bincount(tenths, minlength=10)
     return float((np.abs(np.bincount(tenths, one - other, 10)) / np.maximum(counts, 1))[counts >= FEW].max(initial=0.0))
 
