@@ -135,12 +135,21 @@ CONSTANTS = [
 other names, their scores, or the decision alone."""
 
 
+class AsBefore(Exception):
+    """The fields and their values are those of an earlier run, whose measures are given."""
+
+
 class Kept:
-    """What was read, blocked and scored of the collection at hand, so that it is done once."""
+    """What was read, blocked and scored of the collection at hand, so that it is done once.
+
+    Constants that decide which fields are compared, and which values are none, are judged by these: where they are as
+    in an earlier run, that run is not repeated.
+    """
 
     def __init__(self) -> None:
         self.held: dict[str, Any] = {}
         self.depth = "records"
+        self.fields = ""
         whole, scoring = importlib.import_module(ROOM + "link"), importlib.import_module(ROOM + "scoring")
         for module, name in ((whole, "records_of"), (whole, "block"), (scoring, "neighbours")):
             setattr(module, name, self._once(name, getattr(module, name)))
@@ -149,7 +158,12 @@ class Kept:
     def _once(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def called(*given: Any, **more: Any) -> Any:
             if self.depth in ("records", "tables"):
-                return function(*given, **more)
+                made = function(*given, **more)
+                if self.depth == "tables" and name == "records_of":
+                    self.fields = repr([(one.name, one.kind, one.present) for one in made.fields])
+                    if self.fields in self.held:
+                        raise AsBefore(self.fields)
+                return made
             if name not in self.held:
                 self.held[name] = function(*given, **more)
             return self.held[name]
@@ -203,12 +217,17 @@ def measured(collection: Collection, constant: Constant, value: Any, kept: Kept)
     with changed(constant, value):
         try:
             found = link(*tables_of(collection, constant.depth), id="id", threads=1, **more)
+        except AsBefore:
+            return dict(kept.held[kept.fields])
         except LikewiseError as error:
             return {"f1": 0.0, "stated": None, "range": None, "seconds": 0.0, "error": str(error)}
     f1 = quality(answer(found.matches, found.clusters), truth)[2]
     details = found.stats["details"]
     told = {"stated": details.get("expected_f1"), "range": details.get("expected_f1_range")}
-    return {"f1": f1, **told, "seconds": time.process_time() - start}
+    row = {"f1": f1, **told, "seconds": time.process_time() - start}
+    if constant.depth == "tables":
+        kept.held[kept.fields] = row
+    return row
 
 
 def worth(row: dict[str, Any], measure: str) -> float:
@@ -292,7 +311,7 @@ def version_of() -> str:
 
 
 def main() -> None:
-    """Measure what is not known yet, print the tables, write them as JSON."""
+    """Measure what is not known yet, print the tables, write them as JSON beside constants that an earlier run has."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="a folder of collections as CSV")
     parser.add_argument("--sets", default="*", help="collections by name, such as abt-buy;names/*")
@@ -329,9 +348,10 @@ def main() -> None:
     summaries = [one for one in (summary(constant, rows.get(constant.name, {})) for constant in CONSTANTS) if one]
     show(summaries)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(
-        json.dumps({"answers": ANSWERS, "not_stated": NOT_STATED, "table": summaries}, indent=1) + "\n"
-    )
+    before = json.loads(asked.out.read_text())["table"] if asked.out.exists() else []
+    now = {one["constant"] for one in summaries}
+    table = [one for one in before if one["constant"] not in now] + summaries
+    asked.out.write_text(json.dumps({"answers": ANSWERS, "not_stated": NOT_STATED, "table": table}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -217,7 +217,7 @@ class MatchRules:
             sides, ranked, by_chance = decision.single, decision.ranked, scored.by_chance
             found = match_probabilities(left, right, scored.value, scored.usable, n, sides, expected, ranked, by_chance)
         else:
-            why = None if scored.model is not None and len(scored.model.weights) > 1 else NO_MODEL
+            why = None if scored.is_probability else NO_MODEL
             found = MatchProbabilities(np.where(scored.usable, scored.probable, 0.0), why)
         found.value[known.places] = known.match
         return found

@@ -43,13 +43,14 @@ class ScoredRecords:
     strict: bool = False
 
     @property
-    def probable(self) -> Floats:
-        """The probabilities that pairs match by themselves, whatever their rivals; NaN without a model of two fields.
+    def is_probability(self) -> bool:
+        """Whether the scores are log-odds: how often records that agree in one field match is learned from another."""
+        return self.model is not None and len({*self.model.weights} - {ALL_TEXT}) > 1
 
-        How often records that agree in a field match is learned from whether they agree in another.
-        """
-        known = self.model is not None and len(self.model.weights) > 1
-        return chance(self.value) if known else np.full(len(self.value), np.nan)
+    @property
+    def probable(self) -> Floats:
+        """The probabilities that pairs match by themselves, whatever their rivals; NaN if the scores do not say it."""
+        return chance(self.value) if self.is_probability else np.full(len(self.value), np.nan)
 
     @property
     def slim(self) -> ScoredRecords:
