@@ -220,7 +220,7 @@ def against_chance(strength: Floats, by_chance: Floats) -> Floats:
     for those below the median of chance (Storey 2002).
 
     >>> against_chance(np.array([0.5, 1.5, 9.0, 9.5]), np.array([1.0, 2.0])).round(2).tolist()
-    [0.5, 0.5, 1.0, 1.0]
+    [0.0, 0.0, 1.0, 1.0]
     """
     sizes = [len(strength), len(by_chance)]
     order = np.argsort(np.concatenate([strength, by_chance]), kind="stable")
