@@ -13,7 +13,8 @@ discs.py generate persons with name parts and split dates, and music CDs.
 Quality: precision, recall and F1 of the pairs found, of one table all within clusters, against the truth; the F1 that
 the best threshold would reach, with the rule of the run and with any (link_scores.py); the fraction of the true pairs
 that were candidates, true and as the run estimates it; and the F1 that the run states. Reliability: of all candidates,
-by tenths of the probability that likewise gives them, the mean that is stated and the part that is true; and the
+by tenths of the probability that likewise gives them, the mean that is stated and the part that is true, which is off
+if chance does not explain that they differ by more than a tenth, and whether the run doubts its probabilities; and the
 completeness of the candidates, the precision and the F1 that a run states, beside the true ones. "seen" marks
 collections that somebody looked at when constants were chosen (record_sets.was_seen).
 likewise gets no labels and no settings. splink and recordlinkage, configured as in their own examples (see peers/), run
@@ -44,7 +45,7 @@ from rich.console import Console
 from rich.table import Table
 
 from corpus import DATA
-from link_scores import best_threshold, largest_error, quality, reliability, scored_pairs
+from link_scores import PROMISED, best_threshold, largest_error, quality, reliability, scored_pairs
 from record_sets import MADE, Collection, answered, febrl, from_csv, made, made_people, was_seen
 from runs import HERE, REQUIREMENTS, Run, Unavailable, run
 
@@ -102,6 +103,8 @@ class Row:
     stated_f1: float | None = None
     stated_precision: float | None = None
     largest_error: float | None = None
+    off: list[float] | None = None
+    unreliable: str | None = None
     rule: str | None = None
     seen: bool = False
     reliability: list[dict[str, float]] = field(default_factory=list)
@@ -144,6 +147,8 @@ def swept_of(collection: Collection, told: Run, found: pa.Table, out: Path) -> d
         "stated_f1": details.get("expected_f1"),
         "stated_precision": details.get("expected_precision"),
         "largest_error": largest_error(tenths),
+        "off": [one.low for one in tenths if one.off] if tenths else None,
+        "unreliable": details.get("unreliable"),
         "reliability": list(map(asdict, tenths)),
         "rule": details["rule"],
     }
@@ -213,14 +218,24 @@ def show_quality(rows: list[Row]) -> None:
 def show_reliability(rows: list[Row]) -> None:
     """Print what likewise states beside what is true: probabilities by tenths, and completeness, precision and F1."""
     ours = [row for row in rows if row.tool == "likewise" and not row.failed]
-    tenths = Table("pairs: stated, true", *(f"{tenth / 10:.1f}" for tenth in range(10)), "largest error")
+    tenths = Table(
+        "pairs: stated, true", *(f"{tenth / 10:.1f}" for tenth in range(10)), "largest error", "off", "doubted"
+    )
     for row in (row for row in ours if row.reliability):
         cells = {int(10 * one["low"] + 0.5): one for one in row.reliability}
         texts = [f"{one['pairs']:,}\n{one['stated']:.2f} {one['true']:.2f}" for one in cells.values()]
         by_tenth = dict(zip(cells, texts, strict=True))
         error = "" if row.largest_error is None else f"{row.largest_error:.2f}"
-        tenths.add_row(row.collection, *(by_tenth.get(tenth, "") for tenth in range(10)), error)
+        tenths.add_row(row.collection, *(by_tenth.get(tenth, "") for tenth in range(10)), error, *_off(row))
     console.print(tenths)
+    told = [row for row in ours if row.off is not None]
+    right, silent = [row for row in told if not row.off], [row for row in told if row.off and not row.unreliable]
+    small = sum((row.largest_error or 0.0) <= PROMISED for row in told)
+    names = ", ".join(row.collection for row in silent) or "none"
+    console.print(
+        f"probabilities: off by at most {PROMISED} beside chance, in each tenth, in {len(right)} of {len(told)} "
+        f"(chance or not: {small}); off, and the run does not say so: {names}"
+    )
     table = Table("stated, true", *STATED)
     for row in ours:
         both = (statements(row) for statements in STATED.values())
@@ -232,6 +247,10 @@ def show_reliability(rows: list[Row]) -> None:
             near = sum(error <= NEAR for error in errors)
             about = f"by {mean(errors):.3f} on average and {max(errors):.3f} at most"
             console.print(f"{name}: within {NEAR} in {near} of {len(errors)} that state it; off {about}")
+
+
+def _off(row: Row) -> tuple[str, str]:
+    return ", ".join(f"{low:.1f}" for low in row.off or []), "yes" if row.unreliable else ""
 
 
 Both = tuple[float | None, float | None]

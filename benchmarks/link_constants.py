@@ -51,6 +51,11 @@ FEW = "abt-buy;dblp-acm;restaurants, truth completed;names/*;people500;febrl1"
 """Collections in which labels are cheap to try."""
 
 ONE = "people500;cora;febrl1;febrl2;febrl3;register;discs"
+FILTERED = (
+    "people500;febrl1;cora;patentees;schools;abt-buy;dblp-acm;amazon-google;restaurants, truth completed;register"
+)
+"""Collections of several columns that take seconds, for the filters of columns and placeholders."""
+
 CACHE = DATA / "link-constants.json"
 ROOM = "likewise.apps.link."
 console = Console(highlight=False, width=170)
@@ -98,6 +103,25 @@ CONSTANTS = [
     Constant("columns.STRONG", (0.15, 0.2, 0.25, 0.3, 0.4), TWO, "records"),
     Constant("columns.STRONG_IF_FEW", (0.4, 0.6, 0.8), TWO, "records"),
     Constant("columns.WHOLE", (1.1, 1.2, 1.5), TWO, "records"),
+    *(
+        Constant(name, values, FILTERED, "tables")
+        for name, values in {
+            "repeated_fields.ALWAYS": (0.85, 0.9, 0.95, 0.99),
+            "repeated_fields.BY_CHANCE": (0.25, 0.5, 0.75),
+            "repeated_fields.SAME_SIZE": (0.2, 1 / 3, 0.5, 0.8),
+            "uninformative_fields.SIGNIFICANT": (2.0, 3.0, 4.0, 6.0),
+            "uninformative_fields.LEAST": (15, 30, 60),
+            "uninformative_fields.LEAST_FREQUENT": (5, 10, 20),
+            "uninformative_fields.EMPTY": (0.02, 0.1, 0.2),
+            "uninformative_fields.FREQUENT": (0.01, 0.05, 0.2),
+            "uninformative_fields.BEST": (100, 200, 400),
+            "uninformative_fields.SHARED_NAME": (0.0, 0.15, 0.3, 0.5),
+            "uninformative_fields.SURE_NAME": (0.25, 0.5, 0.75),
+            "uninformative_fields.VARIES": (0.4, 0.65, 0.8),
+            "uninformative_fields.SPIKE": (0.01, 0.05, 0.2, 1.01),
+            "uninformative_fields.HALF": (0.25, 0.5, 0.75),
+        }.items()
+    ),
     Constant("training.PULL", (1.0, 3.0, 10.0, 30.0), FEW, "decision", "labels"),
     Constant("training.EVERY", (2, 5, 10, 30), FEW, "decision", "labels"),
     Constant("labels.CURIOSITY", (0.0, 0.005, 0.02, 0.1), FEW, "decision", "labels"),
@@ -107,15 +131,25 @@ CONSTANTS = [
         FEW, "decision", "labels",
     ),
 ]  # fmt: skip
-"""`depth` is how far back a change reaches: the records that are read, their scores, or the decision alone."""
+"""`depth` is how far back a change reaches: the tables as they are, the records that are read of them with columns of
+other names, their scores, or the decision alone."""
+
+
+class AsBefore(Exception):
+    """The fields and their values are those of an earlier run, whose measures are given."""
 
 
 class Kept:
-    """What was read, blocked and scored of the collection at hand, so that it is done once."""
+    """What was read, blocked and scored of the collection at hand, so that it is done once.
+
+    Constants that decide which fields are compared, and which values are none, are judged by these: where they are as
+    in an earlier run, that run is not repeated.
+    """
 
     def __init__(self) -> None:
         self.held: dict[str, Any] = {}
         self.depth = "records"
+        self.fields = ""
         whole, scoring = importlib.import_module(ROOM + "link"), importlib.import_module(ROOM + "scoring")
         for module, name in ((whole, "records_of"), (whole, "block"), (scoring, "neighbours")):
             setattr(module, name, self._once(name, getattr(module, name)))
@@ -123,8 +157,13 @@ class Kept:
 
     def _once(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def called(*given: Any, **more: Any) -> Any:
-            if self.depth == "records":
-                return function(*given, **more)
+            if self.depth in ("records", "tables"):
+                made = function(*given, **more)
+                if self.depth == "tables" and name == "records_of":
+                    self.fields = repr([(one.name, one.kind, one.present) for one in made.fields])
+                    if self.fields in self.held:
+                        raise AsBefore(self.fields)
+                return made
             if name not in self.held:
                 self.held[name] = function(*given, **more)
             return self.held[name]
@@ -178,12 +217,17 @@ def measured(collection: Collection, constant: Constant, value: Any, kept: Kept)
     with changed(constant, value):
         try:
             found = link(*tables_of(collection, constant.depth), id="id", threads=1, **more)
+        except AsBefore:
+            return dict(kept.held[kept.fields])
         except LikewiseError as error:
             return {"f1": 0.0, "stated": None, "range": None, "seconds": 0.0, "error": str(error)}
     f1 = quality(answer(found.matches, found.clusters), truth)[2]
     details = found.stats["details"]
     told = {"stated": details.get("expected_f1"), "range": details.get("expected_f1_range")}
-    return {"f1": f1, **told, "seconds": time.process_time() - start}
+    row = {"f1": f1, **told, "seconds": time.process_time() - start}
+    if constant.depth == "tables":
+        kept.held[kept.fields] = row
+    return row
 
 
 def worth(row: dict[str, Any], measure: str) -> float:
@@ -267,7 +311,7 @@ def version_of() -> str:
 
 
 def main() -> None:
-    """Measure what is not known yet, print the tables, write them as JSON."""
+    """Measure what is not known yet, print the tables, write them as JSON beside constants that an earlier run has."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="a folder of collections as CSV")
     parser.add_argument("--sets", default="*", help="collections by name, such as abt-buy;names/*")
@@ -304,9 +348,10 @@ def main() -> None:
     summaries = [one for one in (summary(constant, rows.get(constant.name, {})) for constant in CONSTANTS) if one]
     show(summaries)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(
-        json.dumps({"answers": ANSWERS, "not_stated": NOT_STATED, "table": summaries}, indent=1) + "\n"
-    )
+    before = json.loads(asked.out.read_text())["table"] if asked.out.exists() else []
+    now = {one["constant"] for one in summaries}
+    table = [one for one in before if one["constant"] not in now] + summaries
+    asked.out.write_text(json.dumps({"answers": ANSWERS, "not_stated": NOT_STATED, "table": table}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,15 @@
     python benchmarks/link_peers.py --data FOLDER
     python benchmarks/link_peers.py --data FOLDER --only "febrl*;people500" --tools likewise,splink
 
-No tool gets labels or settings for a collection. splink and recordlinkage compare every column by the kind of its
-values and block on every column that makes few enough pairs (`--way general` in peers/): what somebody does who follows
-their documentation without knowing the data. TF-IDF and the best partner is what needs no method at all. Auto-FuzzyJoin
-is for tasks of one column, and is given those; splink and recordlinkage are not, as they learn from how columns agree
-with each other (splink refuses, and recordlinkage finds nothing). Each runs in a fresh process with an environment of
-its own, from Parquet files to pairs in memory; a tool that takes longer than --timeout is ended.
+No tool but dedupe gets labels, and none settings for a collection. splink and recordlinkage compare every column by the
+kind of its values and block on every column that makes few enough pairs (`--way general` in peers/): what somebody does
+who follows their documentation without knowing the data. TF-IDF and the best partner is what needs no method at all.
+Auto-FuzzyJoin is for tasks of one column, and is given those; splink and recordlinkage are not, as they learn from how
+columns agree with each other (splink refuses, and recordlinkage finds nothing). Each runs in a fresh process with an
+environment of its own, from Parquet files to pairs in memory; a tool that takes longer than --timeout is ended.
+
+dedupe learns from labels only, and gets what no other does: 100 matches and 100 other pairs of the sample that it draws
+for its questions, or as many as it has, answered by the truth (peers/dedupe_run.py).
 
 splink and TF-IDF give scores and leave the threshold to the user. "F1" is at 0.9 for splink and without a threshold
 for TF-IDF; "best" is at the best of all thresholds, which a user without labels cannot know. Of likewise, "best" is
@@ -36,20 +39,21 @@ from rich.table import Table
 
 from corpus import DATA
 from link_scores import best_threshold, pairs, quality, scored_pairs
-from record_sets import Collection, answered, febrl, from_csv, made
+from record_sets import MADE, Collection, answered, febrl, from_csv, made
 from runs import HERE, REQUIREMENTS, Unavailable, run
 
 WAYS: dict[str, tuple[str, list[str]]] = {
     "likewise": ("link", ["--truth"]),
     "splink": ("splink", ["--way", "general"]),
     "recordlinkage": ("recordlinkage", ["--way", "general"]),
+    "dedupe, 200 labels": ("dedupe", []),
     "TF-IDF, best partner": ("tfidf", []),
     "Auto-FuzzyJoin": ("autofj", []),
 }
 USUAL = {"splink": 0.9, "TF-IDF, best partner": 0.0}
 """Thresholds of the tools that leave it to the user."""
 
-NOT_FOR = {True: ("splink", "recordlinkage"), False: ("autofj",)}
+NOT_FOR = {True: ("splink", "recordlinkage", "dedupe"), False: ("autofj",)}
 """Tools that are not run on tasks of name joining, and on other collections."""
 
 ONLY = "febrl*;people500;register;dblp-acm;abt-buy;amazon-google;restaurants, truth completed;names/*"
@@ -146,7 +150,7 @@ def main() -> None:
         found += febrl()
     except Unavailable as reason:
         console.print(f"FEBRL 1 to 4 are left out: {reason}")
-    found += [made("register")]
+    found += [made(name) for name in MADE]
     chosen = [one for one in found if any(fnmatchcase(one.name, some) for some in asked.only.split(";"))]
     tools = ["link" if tool == "likewise" else tool for tool in asked.tools.split(",")]
     before = json.loads(asked.out.read_text())["table"] if asked.out.exists() else []

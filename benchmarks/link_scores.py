@@ -16,6 +16,7 @@ Pairs of equal scores are in or out together; in "one to one", "left" and "right
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -100,12 +101,42 @@ def _keys(tables: Sequence[pa.Table], two: bool) -> tuple[list[Integers], int]:
 
 @dataclass(frozen=True)
 class Tenth:
-    """Pairs with a probability of at least `low` and less than a tenth more: their mean, and the part that match."""
+    """Pairs with a probability of at least `low` and less than a tenth more: their mean, and the part that match.
+
+    All pairs of the same two entities match, or none does, which is one observation. With c pairs of each two, the part
+    that match varies as that of `independent` pairs, (sum of c)² / (sum of c²).
+    """
 
     low: float
     pairs: int
     stated: float
     true: float
+    independent: float
+
+    @property
+    def off(self) -> bool:
+        """Whether the stated mean is wrong by more than PROMISED, and that is no chance (RARE)."""
+        count = max(1, round(self.independent))
+        if self.true > self.stated:
+            return _as_many(count, round(self.true * count), min(1.0, self.stated + PROMISED)) < RARE
+        return _as_many(count, round((1 - self.true) * count), min(1.0, 1 - self.stated + PROMISED)) < RARE
+
+
+PROMISED = 0.1
+"""What the mean of a tenth may be wrong by."""
+
+RARE = 0.025
+"""Probability of each end outside an interval that holds 95 %."""
+
+
+def _as_many(count: int, least: int, part: float) -> float:
+    """The probability that of so many independent pairs at least so many match, if this part do (binomial)."""
+    if least <= 0 or part >= 1:
+        return 1.0
+    odds = math.log(part) - math.log1p(-part)
+    first = math.lgamma(count + 1) + count * math.log1p(-part)
+    logs = (first + k * odds - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in range(least, count + 1))
+    return math.fsum(map(math.exp, logs))
 
 
 ENOUGH = 20
@@ -115,16 +146,23 @@ ENOUGH = 20
 def reliability(scored: pa.Table, truth: pa.Table, two: bool) -> list[Tenth]:
     """The tenths of `match_probability` that have pairs; those of 1 are in the last one."""
     known = scored.filter(pc.is_valid(scored["match_probability"]))
-    (true, pairs), _ = _keys((truth, known), two)
+    (true, pairs), size = _keys((truth, known), two)
     matches = np.isin(pairs, true)
+    apart = size if two else 0
+    entity = connected(true // size, true % size + apart, size + apart)
+    ends = np.sort(np.stack([entity[pairs // size], entity[pairs % size + apart]]), axis=0)
+    entities = ends[0] * len(entity) + ends[1]
     stated = known["match_probability"].to_numpy()
     place = np.minimum((stated * 10 + 1e-9).astype(np.int64), 9)
     found = ((tenth, place == tenth) for tenth in range(10))
     return [
-        Tenth(tenth / 10, int(some.sum()), float(stated[some].mean()), float(matches[some].mean()))
+        Tenth(
+            tenth / 10, int(some.sum()), float(stated[some].mean()), float(matches[some].mean()),
+            float(some.sum() ** 2 / (np.unique(entities[some], return_counts=True)[1].astype(float) ** 2).sum()),
+        )
         for tenth, some in found
         if some.any()
-    ]
+    ]  # fmt: skip
 
 
 def largest_error(tenths: Iterable[Tenth]) -> float | None:

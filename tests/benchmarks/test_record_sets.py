@@ -1,6 +1,7 @@
 """The records that the benchmarks generate have the shape they promise, and the scores are those of a naive count."""
 
 import importlib
+import math
 import sys
 from itertools import combinations
 from pathlib import Path
@@ -203,6 +204,32 @@ def test_tenths_of_probability_are_those_of_a_naive_count(bench):
         assert one.pairs == len(some)
         assert one.stated == pytest.approx(np.mean([p for p, _ in some]))
         assert one.true == pytest.approx(np.mean([match for _, match in some]))
+
+
+@pytest.mark.parametrize("stated", [0.15, 0.5, 0.92])
+def test_a_tenth_is_off_where_no_mean_within_a_tenth_would_do(bench, stated):
+    """By enumeration: off if the number that match is outside the 95 % of all means that are off by 0.1 at most."""
+    for count in (1, 4, 20, 60):
+        for right in range(count + 1):
+            tenth = bench.link_scores.Tenth(0.0, count, stated, right / count, float(count))
+            fits = []
+            for part in np.linspace(max(0.0, stated - 0.1), min(1.0, stated + 0.1), 41):
+                mass = [math.comb(count, k) * part**k * (1 - part) ** (count - k) for k in range(count + 1)]
+                fits.append(sum(mass[right:]) >= 0.025 and sum(mass[: right + 1]) >= 0.025)
+            assert tenth.off == (not any(fits)), (count, right)
+
+
+def test_pairs_of_the_same_two_entities_are_one_observation(bench):
+    """Ten records of one entity and ten of another: a hundred pairs, all of which match or none."""
+    one, other = np.divmod(np.arange(100), 10)
+    table = pa.table({"id_a": [f"a{i}" for i in one], "id_b": [f"b{i}" for i in other]})
+    table = table.append_column("match_probability", pa.array(np.full(100, 0.35)))
+    truth = pa.table({"id_a": [f"{side}{i}" for side in "ab" for i in range(9)],
+                      "id_b": [f"{side}{i + 1}" for side in "ab" for i in range(9)]})  # fmt: skip
+    (tenth,) = bench.link_scores.reliability(table, truth, two=False)
+    assert (tenth.pairs, tenth.independent, tenth.off) == (100, 1.0, False)
+    (alone,) = bench.link_scores.reliability(table, truth.slice(0, 0), two=False)
+    assert (alone.pairs, alone.independent, alone.off) == (100, 100.0, True)
 
 
 def test_the_answer_of_one_table_is_all_pairs_within_clusters(bench):

@@ -10,7 +10,8 @@ from likewise.apps.link.evidence import evidence, expected
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.mutual_best import ChancePartners, MutualBest, expected_matches
 from likewise.apps.link.records import records_of
-from likewise.apps.link.scoring import POINTS, ModelScorer, ScoringTask
+from likewise.apps.link.scored_records import POINTS
+from likewise.apps.link.scoring import ModelScorer, ScoringTask
 from likewise.base.runlog import RunLog
 
 DIMENSIONS = 8

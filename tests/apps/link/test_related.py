@@ -11,7 +11,7 @@ import pytest
 from likewise import Links, link
 from likewise.apps.link.agreement import EQUAL, LEVELS, FieldAgreement
 from likewise.apps.link.model import NOTHING, MatchModel, chance, doubts
-from likewise.apps.link.scoring import POINTS
+from likewise.apps.link.scored_records import POINTS
 
 WORDS = [
     "".join(letters)

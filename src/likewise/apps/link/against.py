@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from likewise.apps.link.alarms import judge
+from likewise.apps.link.alarms import judge, told
 from likewise.apps.link.blocking import TERMS, RecordPairs, block
 from likewise.apps.link.decision import NOTHING_KNOWN, MatchRules
 from likewise.apps.link.entities import pairs_within
@@ -149,7 +149,7 @@ def add_records(request: LinkRequest, space: Workspace, log: RunLog) -> Links:
     log.details |= {"rule": RULE, "threshold": round(float(decision.threshold * scored.unit), 4)}
     log.details |= {"completeness": {"unknown": NOT_ASKED}, "expected_f1_unknown": NOT_ASKED}
     with log.stage("tables"):
-        probable = rules.probabilities(scored, decision, NOTHING_KNOWN)
+        probable = told(rules.probabilities(scored, decision, NOTHING_KNOWN), log)
         matched = copies.matches(pairs_within(candidates, scored, probable, scorer, groups, first), False, False)
         labels = _all_labels(entities, copies, groups)
         matches, clusters = result_tables(records, matched, labels, scored.unit, log)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from likewise.apps.link.best_partners import MatchProbabilities
 from likewise.apps.link.entities import MatchedPairs
+from likewise.apps.link.fields import Floats
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.base.words import counted
@@ -19,6 +21,15 @@ DUBIOUS = 0.7
 """Mean probability of the matches below which many of them are wrong."""
 
 HELP = "choose the columns that identify a record with --field, or answer a few questions with --label"
+
+
+def told(found: MatchProbabilities, log: RunLog) -> Floats:
+    """Return the probabilities, and note why they are not known or doubtful, if they are."""
+    if found.doubt is not None:
+        log.details["unreliable"] = found.doubt
+        what = "not known" if np.isnan(found.value).any() else "not reliable between 0.1 and 0.9"
+        log.notes.append(f"match_probability is {what}: {found.doubt}")
+    return found.value
 
 
 def judge(matched: MatchedPairs, labels: Ints | None, log: RunLog) -> None:

@@ -31,6 +31,9 @@ STABLE = 1e-5
 FEW = 30
 """Best pairs from which on their probabilities are estimated."""
 
+APART = 0.1
+"""Two estimates of a probability that differ by more are doubtful."""
+
 
 def assign(left: Ints, right: Ints, gain: Floats, one_left: bool = True, one_right: bool = True) -> Ints:
     """Return the indices of the pairs in the best assignment: no left or right twice, the sum of gains maximal.
@@ -197,6 +200,52 @@ def ranked_pairs(
     return places[order], ranked[order]
 
 
+def strengths(side: Ints, scores: Floats, records: int) -> tuple[Floats, Ints]:
+    """Return the score of each pair plus its lead over the other pairs of its record of a side, and the best pairs.
+
+    >>> found, best = strengths(np.array([0, 0, 1]), np.array([5.0, 2.0, 1.0]), 2)
+    >>> found.tolist(), best.tolist()  # 0 leads by three, 1 trails by three, 2 has no rival but the lowest score
+    ([8.0, -1.0, 1.0], [0, 2])
+    """
+    best, second = two_best(side, scores, records)
+    leads = best[side] == np.arange(len(side))
+    rivals = np.where(leads, np.maximum(second[side], scores.min()), scores[best[side]])
+    return 2 * scores - rivals, best[best >= 0]
+
+
+def against_chance(strength: Floats, by_chance: Floats) -> Floats:
+    """Return the probability that best pairs are matches, given the strengths of best pairs where nobody has a match.
+
+    The ratio of the two densities falls with the strength (isotonic regression). As many are no matches as are needed
+    for those below the median of chance (Storey 2002).
+
+    >>> against_chance(np.array([0.5, 1.5, 9.0, 9.5]), np.array([1.0, 2.0])).round(2).tolist()
+    [0.0, 0.0, 1.0, 1.0]
+    """
+    sizes = [len(strength), len(by_chance)]
+    order = np.argsort(np.concatenate([strength, by_chance]), kind="stable")
+    part = -rising(np.repeat([0.0, -1.0], sizes)[order], np.repeat(1 / np.array(sizes), sizes)[order])
+    without = min(1.0, 2 * float((strength <= np.median(by_chance)).mean()))
+    found = np.empty(len(order))
+    found[order] = 1 - np.minimum(1.0, without * part / np.maximum(1 - part, 1e-12))
+    return found[: len(strength)]
+
+
+def apart(one: Floats, other: Floats) -> float:
+    """Return by how much the other differs at most, on average over the pairs of a tenth of the one with FEW."""
+    tenths = np.minimum((10 * one).astype(np.int64), 9)
+    counts = np.bincount(tenths, minlength=10)
+    return float((np.abs(np.bincount(tenths, one - other, 10)) / np.maximum(counts, 1))[counts >= FEW].max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class MatchProbabilities:
+    """The probability that each pair is a match, NaN if it is not known; and why that is, or why it is doubtful."""
+
+    value: Floats
+    doubt: str | None = None
+
+
 def match_probabilities(
     left: Ints,
     right: Ints,
@@ -206,36 +255,46 @@ def match_probabilities(
     single: tuple[bool, bool],
     expected: float | None = None,
     ranked: Ranked | None = None,
-) -> Floats:
+    by_chance: Floats | None = None,
+) -> MatchProbabilities:
     """Return the probability that each pair is a match where a record has at most one, by a rule (`Decision.single`).
 
     Of a record's best pairs it is estimated with the decision (`split`) from their scores and their lead over rivals;
-    other pairs trail, and what they trail by is a negative lead; they have at most what the best pair leaves. NaN of
-    fewer than FEW records. `ranked` are the best of the usable pairs, if they are known.
+    other pairs trail, and what they trail by is a negative lead; they share what the best pair leaves. NaN of fewer
+    than FEW records. `ranked` are the best of the usable pairs, if they are known.
+
+    by_chance: strengths of best pairs where nobody has a match, by which it is estimated a second time; there is doubt
+    if the two are more than APART.
     """
-    found = np.zeros(len(left))
+    found, doubt = np.zeros(len(left)), None
     places = np.flatnonzero(usable)
     if not len(places):
-        return found
+        return MatchProbabilities(found)
     a, b, value = left[places], right[places], scores[places]
     if ranked is None:
         ranked = single_pairs(a, b, value, records) if all(single) else one_each(a, b, value, records, single)
     if len(ranked.chosen) < FEW:
-        return np.full(len(left), np.nan)
-    rivals = np.full(len(places), float(value.min()))
+        return MatchProbabilities(np.full(len(left), np.nan), f"fewer than {FEW} records have a candidate")
+    every = [strengths(side, value, records) for side, counts in ((a, single[0]), (b, single[1])) if counts]
+    strength = np.min([one for one, _ in every], axis=0)
+    probable = ranked.matches(expected if all(single) else None)
+    if by_chance is not None and all(single):
+        mine, best = min(every, key=lambda side: len(side[1]))
+        rank = best[np.argsort(mine[best], kind="stable")]
+        second = np.interp(mine[ranked.chosen], mine[rank], against_chance(mine[rank], by_chance))
+        far = apart(probable, second)
+        doubt = f"two ways to estimate it without labels differ by up to {far:.2f}" if far > APART else None
+    order = np.argsort(ranked.first, kind="stable")
+    likely = np.interp(strength, ranked.first[order], probable[order], left=0.0)
+    likely[ranked.chosen] = 0.0
+    part = np.ones(len(places))
     for side, counts in ((a, single[0]), (b, single[1])):
         if counts:
-            best, second = two_best(side, value, records)
-            leads = best[side] == np.arange(len(places))
-            rivals = np.maximum(rivals, np.where(leads, second[side], value[best[side]]))
-    order = np.argsort(ranked.first, kind="stable")
-    probable = ranked.matches(expected if all(single) else None)
-    likely = np.interp(2 * value - rivals, ranked.first[order], probable[order], left=0.0)
-    taken = np.zeros((2, records))
-    for row, side, counts in zip(taken, (a, b), single, strict=True):
-        if counts:
-            row[side[ranked.chosen]] = probable
-    likely = np.minimum(likely, 1 - np.maximum(taken[0][a], taken[1][b]))
+            rest = np.ones(records)
+            rest[side[ranked.chosen]] -= probable
+            wanted = np.maximum(np.bincount(side, likely, records), rest)
+            part = np.minimum(part, np.divide(rest, wanted, where=wanted > 0, out=np.zeros(records))[side])
+    likely *= part
     likely[ranked.chosen] = probable
     found[places] = likely
-    return found
+    return MatchProbabilities(found, doubt)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from likewise.apps.link.best_partners import (
     HIGH,
+    MatchProbabilities,
     Ranked,
     best_cut,
     match_probabilities,
@@ -23,7 +24,8 @@ from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.entities import CLIP, cluster
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.records import RecordTable
-from likewise.apps.link.scoring import ScoredRecords, Scorer
+from likewise.apps.link.scored_records import ScoredRecords
+from likewise.apps.link.scoring import Scorer
 from likewise.base.arrays import Ints
 
 CLOSE = 2.0
@@ -44,6 +46,7 @@ TIED = 0.1
 RIVALS = 0.1
 """A table has duplicates if more than this fraction of the matched records have two equally good partners in it."""
 
+NO_MODEL = "points, or one field, do not tell how many of the pairs that agree are matches"
 _EVERY = "every pair above the threshold"
 _BOTH = "both tables have duplicates"
 _DUPLICATES = "the {} table has duplicates: one partner for each of its records"
@@ -203,7 +206,7 @@ class MatchRules:
         )
         return self.corrected(decision, known), None
 
-    def probabilities(self, scored: ScoredRecords, decision: Decision, known: KnownPairs) -> Floats:
+    def probabilities(self, scored: ScoredRecords, decision: Decision, known: KnownPairs) -> MatchProbabilities:
         """Return the probability that each candidate is a match, NaN if the scores do not say it.
 
         Where a record may have several matches, that is what the model says; points and likeness do not.
@@ -211,11 +214,12 @@ class MatchRules:
         expected = None if scored.matches is None else scored.matches.matches
         if any(decision.single):
             left, right, n = self.candidates.left, self.candidates.right, self.records.count
-            sides, ranked = decision.single, decision.ranked
-            found = match_probabilities(left, right, scored.value, scored.usable, n, sides, expected, ranked)
+            sides, ranked, by_chance = decision.single, decision.ranked, scored.by_chance
+            found = match_probabilities(left, right, scored.value, scored.usable, n, sides, expected, ranked, by_chance)
         else:
-            found = np.where(scored.usable, scored.probable, 0.0)
-        found[known.places] = known.match
+            why = None if scored.is_probability else NO_MODEL
+            found = MatchProbabilities(np.where(scored.usable, scored.probable, 0.0), why)
+        found.value[known.places] = known.match
         return found
 
     def corrected(self, found: Decision, known: KnownPairs) -> Decision:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from likewise.apps.link.blocking import RecordPairs
 from likewise.apps.link.fields import Floats
-from likewise.apps.link.scoring import ScoredRecords, Scorer
+from likewise.apps.link.scored_records import ScoredRecords
+from likewise.apps.link.scoring import Scorer
 from likewise.base.arrays import Ints
 from likewise.kernels.graph import components
 

@@ -20,7 +20,7 @@ from likewise.apps.link.equal_keys import LIMIT
 from likewise.apps.link.fields import Floats
 from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.records import RecordTable
-from likewise.apps.link.scoring import ScoredRecords
+from likewise.apps.link.scored_records import ScoredRecords
 from likewise.base.arrays import Ints
 
 KEPT = 3

@@ -15,7 +15,7 @@ from likewise.apps.link.agreement import ALL_TEXT
 from likewise.apps.link.fields import Field, MissingValues, make_field, without_values
 from likewise.apps.link.model import MatchModel
 from likewise.apps.link.pair_reason import LinkageTrace
-from likewise.apps.link.scoring import LearnedScores
+from likewise.apps.link.scored_records import LearnedScores
 from likewise.errors import IncompatibleError
 from likewise.io.seals import read_sealed
 from likewise.io.write import write_json

@@ -10,7 +10,7 @@ from typing import Any
 
 from likewise.apps.link import synonyms
 from likewise.apps.link.against import add_records
-from likewise.apps.link.alarms import judge
+from likewise.apps.link.alarms import judge, told
 from likewise.apps.link.blocking import RecordPairs, block, completeness, estimated_blocking_recall
 from likewise.apps.link.checkpoints import LinkCheckpoints, checkpoints
 from likewise.apps.link.decision import NOTHING_KNOWN, Decision, KnownPairs, MatchRules
@@ -28,7 +28,8 @@ from likewise.apps.link.result import (
     validated,
     weights_table,
 )
-from likewise.apps.link.scoring import ScoredRecords, ScoringTask, scored_candidates
+from likewise.apps.link.scored_records import ScoredRecords
+from likewise.apps.link.scoring import ScoringTask, scored_candidates
 from likewise.apps.link.synonyms import Nicknames, Synonyms, chosen_synonyms
 from likewise.apps.link.terms import WeightedTerms
 from likewise.apps.link.training import Asker, Lesson, Teacher
@@ -360,7 +361,7 @@ def _result(
     """Return the tables of matches and clusters of all records, and what is known about them."""
     records, copies, candidates = tables.records, tables.copies, rules.candidates
     with log.stage("tables"):
-        probable = rules.probabilities(scored, decision, known)
+        probable = told(rules.probabilities(scored, decision, known), log)
         if groups is None:
             matched = chosen_pairs(candidates, scored, probable, decision.chosen)
         else:

@@ -15,13 +15,14 @@ from the number of partners that are not mutual among them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.link.agreement import ALL_TEXT
+from likewise.apps.link.best_partners import strengths
 from likewise.apps.link.blocking import block
 from likewise.apps.link.evidence import PLACES
 from likewise.apps.link.fields import Field, Floats
@@ -115,6 +116,23 @@ class ChancePartners:
             count += np.bincount(rank, minlength=PARTS)
         return TYPICAL if count.sum() < SPLITS * FEW else rising(missed / np.maximum(1, count), np.ones(PARTS))
 
+    def strengths(self, score: Callable[[Ints, Ints, Ints], Floats]) -> Floats | None:
+        """Return how strong best partners are by chance: some of the larger table, as many as the smaller has, in it.
+
+        score: of pairs, given their places, their record that is one of the some, and the other. None if they are FEW.
+        """
+        sizes = self.border, self.records - self.border
+        larger = np.flatnonzero((self.left < self.border) == (sizes[0] > sizes[1]))
+        found = []
+        for turn in range(SPLITS):
+            some = np.random.default_rng([self.seed, turn]).random(self.records) < min(sizes) / max(sizes)
+            one, other = (larger[some[side[larger]]] for side in (self.left, self.right))
+            side, partner = np.append(self.left[one], self.right[other]), np.append(self.right[one], self.left[other])
+            if len(side):
+                strength, best = strengths(side, score(np.append(one, other), side, partner), self.records)
+                found.append(strength[best])
+        return np.concatenate(found) if sum(map(len, found)) >= SPLITS * FEW else None
+
 
 @dataclass(frozen=True)
 class ExpectedMatches:
@@ -187,11 +205,11 @@ SAMPLE = 4_000
 """Records of each table whose neighbours are searched, among themselves: enough for rates that err by a percent."""
 
 
-def neighbours(records: RecordTable, seed: int, threads: int) -> ChancePartners:
-    """Return pairs of neighbours inside each table, found as candidates are."""
+def neighbours(records: RecordTable, seed: int, threads: int, most: int = SAMPLE) -> ChancePartners:
+    """Return pairs of neighbours inside each table, of at most so many of its records, found as candidates are."""
     lefts, rights = [], []
     for start, stop in ((0, records.border), (records.border, records.count)):
-        rows = _some(start, stop, seed)
+        rows = _some(start, stop, seed, most)
         inside = []
         for one in records.fields:
             codes = one.codes[rows]
@@ -203,10 +221,10 @@ def neighbours(records: RecordTable, seed: int, threads: int) -> ChancePartners:
     return ChancePartners(np.concatenate(lefts), np.concatenate(rights), records.border, records.count, seed)
 
 
-def _some(start: int, stop: int, seed: int) -> Ints:
-    if stop - start <= SAMPLE:
+def _some(start: int, stop: int, seed: int, most: int) -> Ints:
+    if stop - start <= most:
         return np.arange(start, stop)
-    return np.sort(np.random.default_rng(seed).choice(stop - start, SAMPLE, replace=False)) + start
+    return np.sort(np.random.default_rng(seed).choice(stop - start, most, replace=False)) + start
 
 
 CONTAINED = 0.25

@@ -16,7 +16,8 @@ from likewise.apps.link.equal_keys import LIMIT
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.records import RecordTable
-from likewise.apps.link.scoring import ModelScorer, ScoredRecords
+from likewise.apps.link.scored_records import ScoredRecords
+from likewise.apps.link.scoring import ModelScorer
 from likewise.apps.link.window import Window
 from likewise.base.arrays import Ints
 from likewise.errors import InputError, shown

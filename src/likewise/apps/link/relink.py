@@ -13,7 +13,7 @@ from likewise.apps.link.decision import Decision, MatchRules
 from likewise.apps.link.entities import chosen_pairs
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.result import Links, count_scores, result_tables
-from likewise.apps.link.scoring import ScoredRecords
+from likewise.apps.link.scored_records import ScoredRecords
 from likewise.apps.link.stored_scores import SCORED, StoredScores
 from likewise.base import checks
 from likewise.base.arrays import Ints

@@ -18,7 +18,7 @@ from likewise.apps.link.fields import Floats
 from likewise.apps.link.learned_rules import MODEL, LearnedRules
 from likewise.apps.link.pair_reason import LinkageTrace, PairReason
 from likewise.apps.link.records import NOT_COMPARED, RecordTable
-from likewise.apps.link.scoring import POINTS, ScoredRecords
+from likewise.apps.link.scored_records import POINTS, ScoredRecords
 from likewise.apps.link.stored_scores import COPIES, SCORED, stored_tables
 from likewise.apps.link.validation import BINS, MOST_RANDOM, EstimatedMean, Validation, validate, written_figure
 from likewise.apps.link.window import Window, differences, random_in

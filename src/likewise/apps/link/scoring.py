@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from likewise.apps.link import synonyms
-from likewise.apps.link.agreement import ALL_TEXT, Agreement, FieldAgreement
+from likewise.apps.link.agreement import Agreement, FieldAgreement
 from likewise.apps.link.chance_model import Households, households, learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.comparison import MANY, Compared, FieldComparer
 from likewise.apps.link.evidence import most_evidence
@@ -27,11 +26,10 @@ from likewise.apps.link.model import (
     nearest_first,
     odd,
     scores_of,
-    weights_of,
 )
 from likewise.apps.link.mutual_best import (
+    SAMPLE,
     Emphasis,
-    ExpectedMatches,
     Partners,
     emphasised,
     first_smaller,
@@ -40,6 +38,7 @@ from likewise.apps.link.mutual_best import (
 )
 from likewise.apps.link.points import FULL, score_pairs
 from likewise.apps.link.records import RecordTable
+from likewise.apps.link.scored_records import POINTS, LearnedScores, ScoredRecords
 from likewise.apps.link.synonyms import Nicknames
 from likewise.apps.link.terms import WeightedTerms
 from likewise.base.arrays import Ints
@@ -47,9 +46,6 @@ from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.runlog import RunLog
 from likewise.base.words import counted
 from likewise.kernels import linking as kernels
-
-POINTS = 10 / np.log(10)
-"""Points per unit of log-odds: ten points more make the odds ten times as high."""
 
 LOWEST = -20.0 / POINTS
 """Least log-odds of a match, however far ahead of its rivals: odds of one to a hundred."""
@@ -89,75 +85,6 @@ ONE_TEXT = "one text field: nothing else distinguishes matches from other pairs,
 NO_NICKNAMES = "nicknames have no effect: fields of several words are compared by the terms they share"
 Comparison = Callable[[Ints, Ints, Callable[[], Compared]], Compared]
 """Called with pairs and the function that compares them; it returns what is known of them, or what that returns."""
-
-
-@dataclass(frozen=True)
-class ScoredRecords:
-    """Scores of pairs, in log-odds with a model and in points without, and which pairs can be matches (`usable`).
-
-    `unit` is the number of points per unit of the scores. The points of each field are in `kept` or follow from the
-    agreement of the fields and the model; `added` are those of an emphasised text, by name. `matches` are those
-    that can be expected, if their number was estimated. `least_evidence` is what a usable pair needs, `strict` whether
-    few pairs were searched for values in the wrong field.
-    """
-
-    value: Floats
-    usable: NDArray[np.bool_]
-    unit: float
-    model: MatchModel | None = None
-    compared: Sequence[Agreement] = ()
-    kept: dict[str, Floats] = field(default_factory=dict)
-    added: dict[str, Floats] = field(default_factory=dict)
-    matches: ExpectedMatches | None = None
-    least_evidence: float | None = None
-    strict: bool = False
-
-    @property
-    def probable(self) -> Floats:
-        """The probabilities that pairs match by themselves, whatever their rivals; NaN without a model."""
-        return np.full(len(self.value), np.nan) if self.model is None else chance(self.value)
-
-    @property
-    def slim(self) -> ScoredRecords:
-        """The scores without the agreement of all candidates, which is large."""
-        return replace(self, compared=(), kept={}, added={})
-
-    def points(self, chosen: Ints) -> dict[str, Floats]:
-        """Return the points of each field for some of the pairs."""
-        if self.model is None:
-            return {name: points[chosen] for name, points in self.kept.items()}
-        parts = self.model.parts([one.part(chosen) for one in self.compared])
-        more = {name: added[chosen] for name, added in self.added.items()}
-        return {name: (part + more.get(name, 0.0)) * POINTS for name, part in parts.items()}
-
-    def describe(self, log: RunLog) -> None:
-        """Note what was learned: the points of each field, and how many candidates are related but no matches."""
-        model = self.model
-        if model is None:
-            return
-        log.details["points"] = {
-            "all_text" if name == ALL_TEXT else name: {"disagree": low, "agree": high}
-            for name, (low, high) in weights_of(model, self.compared).items()
-        }
-        log.details |= {"prior": round(float(model.prior * POINTS), 2), "em_rounds": model.rounds}
-        matches = float(chance(self.value).sum()) if model.related else 0.0
-        related = {", ".join(names): matches * float(np.exp(odds)) for names, odds in model.related.items()}
-        if related:
-            log.details["related"] = {names: round(count, 1) for names, count in related.items()}
-        for names, count in related.items():
-            log.notes.append(
-                f"{names}: about {count:,.0f} candidates agree in everything else as matches do, and here no more "
-                f"than by chance; they are treated as related, such as volumes of a set or people of a household"
-            )
-
-
-@dataclass(frozen=True)
-class LearnedScores:
-    """What an earlier run learned, by which further records are scored; see `ScoredRecords`."""
-
-    model: MatchModel
-    least_evidence: float | None
-    strict: bool
 
 
 @dataclass(frozen=True)
@@ -224,7 +151,7 @@ def scored_candidates(task: ScoringTask, left: Ints, right: Ints, log: RunLog) -
         scorer = PointScorer(task, GOOD)
     elif task.single and task.terms is not None and len(fields) == 1 and fields[0].kind in TEXTS:
         log.method = {"asked": "auto", "taken": "likeness", "why": ONE_TEXT}
-        scorer = LikenessScorer(task.records, task.terms)
+        scorer = LikenessScorer(task, task.terms)
     else:
         if task.nicknames is not None and all(one.long for one in fields if one.kind in synonyms.KINDS):
             log.notes.append(NO_NICKNAMES)
@@ -276,20 +203,35 @@ class LikenessScorer:
     lowest = 0.0
     alike = True
 
-    def __init__(self, records: RecordTable, terms: WeightedTerms) -> None:
-        self._records, self._terms = records, terms
+    def __init__(self, task: ScoringTask, terms: WeightedTerms) -> None:
+        self._task, self._records, self._terms = task, task.records, terms
 
     def first(self, left: Ints, right: Ints, log: RunLog) -> ScoredRecords:
         """Score the candidates; a record's distance to a better partner counts against a pair."""
         with log.stage("compare_fields", len(left)):
-            alike = likeness(self._records, self._records.fields, self._terms, left, right)
-            best = kernels.best_partners(left, right, alike, self._records.count)
-            other = right if first_smaller(self._records) else left
-            return self._scored(alike - RIVAL * (best[other] - alike))
+            side, other = (left, right) if first_smaller(self._records) else (right, left)
+            scored = self._scored(self._less_rivals(self._alike(left, right), side, other))
+        with log.stage("learn"):
+            inside = neighbours(self._records, self._task.seed, self._task.threads, self._records.count)
+            alike = self._alike(inside.left, inside.right)
+
+            def strength(places: Ints, side: Ints, other: Ints) -> Floats:
+                return self._scored(self._less_rivals(alike[places], side, other)).value
+
+            return replace(scored, by_chance=inside.strengths(strength))
+
+    def _alike(self, left: Ints, right: Ints) -> Floats:
+        return likeness(self._records, self._records.fields, self._terms, left, right)
+
+    def _less_rivals(self, alike: Floats, side: Ints, other: Ints) -> Floats:
+        """Return likenesses less the distance to the best partner of the record of the larger table."""
+        best = kernels.best_partners(side, other, alike, self._records.count)
+        found: Floats = alike - RIVAL * (best[other] - alike)
+        return found
 
     def others(self, left: Ints, right: Ints, before: ScoredRecords) -> ScoredRecords:
         """Score further pairs."""
-        return self._scored(likeness(self._records, self._records.fields, self._terms, left, right))
+        return self._scored(self._alike(left, right))
 
     def _scored(self, alike: Floats) -> ScoredRecords:
         value = np.maximum(alike, 0.0) * UNIT
@@ -375,14 +317,21 @@ class ModelScorer:
         scores = scored.model.scores([one for one in compared if one.name in scored.model.weights])
         partners = Partners(records, left[scored.usable], right[scored.usable], inside)
         self.emphasis, matches = emphasised(partners, scored.value[scored.usable], scores)
-        if self.emphasis is None:
-            return replace(scored, matches=matches)
-        name, weight = self.emphasis.name, self.emphasis.weight
-        log.details["emphasised"] = {"field": name, "weight": weight}
-        log.notes.append(f"{name} gets more weight than in the model: more matches are found that way")
-        self.lowest = LOWEST - PART * weight
-        more = self.emphasis.scores(records, left, right)
-        return replace(scored, value=scored.value + more, added={name: more}, matches=matches)
+        scored = replace(scored, matches=matches)
+        if self.emphasis is not None:
+            name, weight = self.emphasis.name, self.emphasis.weight
+            log.details["emphasised"] = {"field": name, "weight": weight}
+            log.notes.append(f"{name} gets more weight than in the model: more matches are found that way")
+            self.lowest = LOWEST - PART * weight
+            more = self.emphasis.scores(records, left, right)
+            scores = scores + self.emphasis.scores(records, inside.left, inside.right)
+            scored = replace(scored, value=scored.value + more, added={name: more})
+        if max(records.border, records.count - records.border) > SAMPLE:
+            return scored
+        if scored.least_evidence is not None:
+            enough = most_evidence(records.fields, records.border, inside.left, inside.right) >= scored.least_evidence
+            inside, scores = replace(inside, left=inside.left[enough], right=inside.right[enough]), scores[enough]
+        return replace(scored, by_chance=inside.strengths(lambda places, side, other: scores[places]))
 
     def _random(self) -> list[FieldAgreement]:
         """Return random pairs; values in the wrong field are searched for in all of them, as chance puts them there."""

@@ -21,7 +21,8 @@ from likewise.apps.link.fields import Floats
 from likewise.apps.link.further_copies import KEPT, FurtherCopies
 from likewise.apps.link.pair_reason import LinkageTrace
 from likewise.apps.link.records import RecordTable
-from likewise.apps.link.scoring import POINTS, UNIT, ScoredRecords
+from likewise.apps.link.scored_records import POINTS, ScoredRecords
+from likewise.apps.link.scoring import UNIT
 from likewise.base.arrays import Ints
 from likewise.errors import DamagedError, MissingInput
 from likewise.jobs.finished_run import FinishedRun, numbers

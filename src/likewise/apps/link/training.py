@@ -21,7 +21,7 @@ from likewise.apps.link.further_copies import FurtherCopies
 from likewise.apps.link.labels import Ask, LabelFile, LabelledPairs, LinkQuality, MatchCurve, Question
 from likewise.apps.link.model import scores_of, train
 from likewise.apps.link.records import RecordTable
-from likewise.apps.link.scoring import ScoredRecords
+from likewise.apps.link.scored_records import ScoredRecords
 from likewise.base.arrays import Ints
 from likewise.base.runlog import RunLog
 from likewise.base.words import counted
