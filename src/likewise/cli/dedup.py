@@ -153,7 +153,7 @@ def _cut(stats: dict[str, Any]) -> Iterator[str]:
         f"{show.count(counts['repeated'], f'different {unit}')} repeated: cut {counts['cuts']:,} times, "
         f"{show.count(counts['words_cut'], 'word')}, out of {show.count(counts['documents_cut'], 'document')}"
     )
-    yield f"kept {counts['kept']:,}, removed {counts['removed']:,} of which too little was left"
+    yield f"kept {counts['kept']:,}, removed {counts['removed']:,} with too little left"
 
 
 def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def test_a_line_is_cut(run, tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0] == "3 documents, 146 bytes of text; 3 lines of at least 5 words"
     assert lines[1] == "1 different line repeated: cut 2 times, 12 words, out of 2 documents"
-    assert lines[2] == "kept 2, removed 1 of which too little was left"
+    assert lines[2] == "kept 2, removed 1 with too little left"
     before = (tmp_path / "corpus.jsonl").read_text().splitlines(True)
     after = (tmp_path / "clean/kept/corpus.jsonl").read_text()
     assert after == before[0] + before[1].replace(f"{NOTICE.upper()}\\n", "")
