@@ -175,3 +175,22 @@ def test_wrong_policies_on_the_command_line(typed: Run, tmp_path: Path) -> None:
         assert again.returncode == 0, again.stderr
         fresh = likewise.dedup(tmp_path / "docs.parquet", id="name", keep=policy)
         assert pq.read_table(tmp_path / "again" / "removed.parquet").equals(fresh.removed)
+
+
+@pytest.mark.parametrize("measure", ["jaccard", "containment"])
+def test_what_other_rules_would_keep_is_what_they_keep(measure):
+    words = [f"w{i % 97}" for i in range(400)]
+    texts = [" ".join(words[start : start + 40 + start % 7]) for start in range(0, 120, 2)] * 2
+    asked = {"threshold": 0.6, "measure": measure}
+    found = likewise.dedup(texts, keep="longest", **asked)
+    here = set(found.removed["id"].to_pylist())
+    rows = found.stats["details"]["policies"]
+    assert [row["keep"] for row in rows] == ["longest", "first", "last", "shortest", "none"]
+    assert rows[0]["kept"] == found.stats["counts"]["kept"]
+    assert rows[0]["length"] == sum(map(len, found.kept["text"].to_pylist()))
+    for row in rows[1:]:
+        other = likewise.dedup(texts, keep=row["keep"], **asked)
+        assert row["kept"] == other.stats["counts"]["kept"]
+        assert row["length"] == sum(map(len, other.kept["text"].to_pylist()))
+        assert row["removed_here"] == len(here - set(other.removed["id"].to_pylist()))
+    assert "policies" not in likewise.dedup(texts[:3], threshold=0.99).stats["details"]

@@ -26,7 +26,7 @@ from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.result import Dedup
 from likewise.jobs.settings import HASHING, Given
 from likewise.kernels.hashing import mix
-from likewise.search.cluster import NONE, Keep, Removal, note_unlisted, removals
+from likewise.search.cluster import NONE, RULES, Keep, Removal, note_unlisted, removals
 from likewise.search.items import Items, TextItems
 from likewise.search.load import Collection, collect
 from likewise.search.local import Search
@@ -38,6 +38,9 @@ MEASURES = ("jaccard", "containment")
 
 FORECAST_FROM = 200_000_000
 """Bytes of input from which a run is forecast: below this the forecast itself is a noticeable part of the run."""
+
+COMPARED = 100_000
+"""Documents of which it is said what other rules would keep."""
 
 mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second: let it be part of the import
 
@@ -235,11 +238,32 @@ class _Run:
             none = self.request.policy.rule == NONE
             removal = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty, none, matches.directed)
             note_unlisted(self.request.policy, log)
-            if self.earlier is not None:
+            if self.earlier is None:
+                self.compare_policies(items, matches, removal)
+            else:
                 removal = _of_new(removal, self.earlier, items, self.request.resources.threads)
                 log.counts["items"] = len(items)
                 log.counts["earlier"] = sum(part.count for part in self.earlier.parts)
         return removal
+
+    def compare_policies(self, items: Items, matches: VerifiedPairs, removal: Removal) -> None:
+        """Note what other rules would keep of these documents, where that takes no time."""
+        complete = self.log.details.get("crowds", {}).get("complete", True)
+        small = len(items) <= COMPARED and self.log.counts.get("bytes", 0) <= FORECAST_FROM
+        if not (complete and small and len(removal.rows)):
+            return
+        lengths, gone = items.lengths, np.zeros(len(items), bool)
+        gone[removal.rows] = True
+        found = [{"keep": str(self.request.policy), "kept": int((~gone).sum()), "length": int(lengths[~gone].sum())}]
+        pairs = matches.left, matches.right, matches.similarity
+        for rule in (one for one in (*RULES, NONE) if one != str(self.request.policy)):
+            ranks, none = Keep(rule).ranks(lengths), rule == NONE
+            other = removals(matches.groups, *pairs, ranks, matches.copies, matches.empty, none, matches.directed)
+            kept = np.ones(len(items), bool)
+            kept[other.rows] = False
+            numbers = {"kept": int(kept.sum()), "length": int(lengths[kept].sum())}
+            found.append({"keep": rule, **numbers, "removed_here": int((kept & gone).sum())})
+        self.log.details["policies"] = found
 
     def result(self, collection: Collection, matches: VerifiedPairs, removal: Removal, space: Workspace) -> Dedup:
         """Put the result together, and what later runs need if they shall have it."""

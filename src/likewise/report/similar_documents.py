@@ -288,7 +288,25 @@ class SimilarDocuments:
             section.listings.append(
                 PageTable("The largest clusters", ["size", "first document", "text"], rows, frozenset({0}))
             )
+        if self.run.details.get("policies"):
+            section.listings.append(self._policies(self.run.details["policies"]))
         return section
+
+    def _policies(self, found: list[dict[str, Any]]) -> PageTable:
+        """Return the table of what this rule keeps, and others would."""
+        measured = "elements" if self.noun == "set" else "characters"
+        rows = [
+            [
+                one["keep"] if "removed_here" in one else f"{one['keep']} (this run)",
+                f"{one['kept']:,}",
+                f"{one['length']:,}",
+                f"{one['removed_here']:,}" if "removed_here" in one else "",
+            ]
+            for one in found
+        ]
+        columns = ["keep", f"{self.nouns} kept", f"{measured} kept", "of them removed here"]
+        note = "likewise rethreshold DIR --keep RULE takes this run to another rule, without a new search."
+        return PageTable("What other rules would keep", columns, rows, frozenset({1, 2, 3}), note)
 
     def text_of(self, cluster: SampledCluster) -> str | None:
         """Return the text that a cluster is about: that of the keeper of its first members."""
