@@ -84,14 +84,15 @@ def installed_environment(folder: Path, python: str, wheel: Path, extra: str) ->
     return made
 
 
-def pythons() -> dict[str, str | None]:
-    """Return an interpreter for each version of Python that the wheel is for; None if there is none here."""
-    known = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+def versions() -> list[str]:
+    """Return the versions of Python that the wheel is for."""
+    return re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def python_of(version: str) -> str | None:
+    """Return an interpreter of a version; None if there is none here."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    return {
-        version: _python(version, [f"python{version}", *map(str, root.glob(f"{version}.*/bin/python"))])
-        for version in known
-    }
+    return _python(version, [f"python{version}", *map(str, root.glob(f"{version}.*/bin/python"))])
 
 
 def _python(version: str, names: list[str]) -> str | None:

@@ -25,8 +25,9 @@ from installed import (
     build_wheel,
     installed_environment,
     plain_environment,
-    pythons,
+    python_of,
     requirements,
+    versions,
 )
 from likewise.base.extras import EXTRAS
 from likewise.cli import COMMANDS
@@ -153,13 +154,13 @@ def rows():
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("version", pythons())
+@pytest.mark.parametrize("version", versions())
 def test_every_variant(tmp_path, wheel, rows, version, variant):
     """The plain wheel and the full one run all commands; one with a single extra, those that need any.
 
     All but the plain wheel interpret their kernels: which packages are there makes no difference to machine code.
     """
-    python = pythons()[version]
+    python = python_of(version)
     if python is None:
         pytest.skip(f"there is no Python {version} here")
     place, began, plain = tmp_path / version, time.perf_counter(), variant == "plain"
