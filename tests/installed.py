@@ -118,6 +118,21 @@ def _closure(wanted: list[Requirement]) -> dict[str, Distribution]:
     return found
 
 
+ONE_PROCESS = """
+import contextlib, io, json, sys
+from likewise.cli import run
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["likewise", *line.split()]
+    said, errors, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+        try:
+            run()
+        except SystemExit as ended:
+            code = ended.code
+    print(json.dumps([code, said.getvalue(), errors.getvalue()]))
+"""
+
+
 class Installed:
     """likewise in an environment, as a user has it, in a folder of inputs; its kernels compiled or interpreted."""
 
@@ -154,6 +169,13 @@ class Installed:
     def __call__(self, line: str) -> subprocess.CompletedProcess[str]:
         """Run a line of CALLS."""
         return self.serve(*line.split()) if line.startswith("serve") else self.run(*line.split())
+
+    def at_once(self, lines: list[str]) -> list[subprocess.CompletedProcess[str]]:
+        """Run commands one after another in one process, which imports all there is in the environment once."""
+        done = self._started(str(self.python), "-c", ONE_PROCESS, json.dumps(lines))
+        assert done.returncode == 0, done.stderr
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+        return [subprocess.CompletedProcess(line, *one) for line, one in zip(lines, said, strict=True)]
 
     def _started(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
