@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import numba
 import numpy as np
 import pytest
 from arrays_of import Opened
@@ -163,7 +164,7 @@ def test_every_row_is_a_leader_or_listed_with_one(threshold, own, least, monkeyp
     random = np.random.default_rng(own)
     lists = [
         {*random.choice(8, random.integers(5, 9), replace=False), *random.choice(np.arange(8, 88), own, replace=False)}
-        for _ in range(64)
+        for _ in range(32 if numba.config.DISABLE_JIT else 64)
     ]
     monkeypatch.setattr(profile, "LIGHTEST", 1)
     monkeypatch.setattr(expand, "MAX_LISTED", least)

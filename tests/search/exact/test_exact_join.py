@@ -128,20 +128,20 @@ def near_copies_compared(measure):
     sets = near_copies(seed=MEASURES.index(measure))
     sets.append(sets[40][::-1])
     half = len(sets) // 2
-    return sets, oracles.joined(sets, 0, measure), oracles.joined(sets[:half], 0, measure, sets[half:])
+    parts = [Sets.from_lists(some) for some in (sets, sets[:half], sets[half:])]
+    return parts, oracles.joined(sets, 0, measure), oracles.joined(sets[:half], 0, measure, sets[half:])
 
 
 @pytest.mark.parametrize("threshold", [0.05, 0.3, 0.5, 0.8, 0.9, 1.0])
 @pytest.mark.parametrize("measure", MEASURES)
 def test_many_near_copies(measure, threshold):
-    sets, within, between = near_copies_compared(measure)
+    (sets, first, second), within, between = near_copies_compared(measure)
     truth, across = ([row for row in pairs if row[2] >= threshold] for pairs in (within, between))
     assert truth
     for index in INDEXES:
-        assert rows(exact.pairs(sets, threshold, index, measure)) == truth
+        assert rows(exact.pairs(sets, threshold, index, measure, **QUICK)) == truth
     assert rows(exact.pairs(sets, threshold, measure=measure, memory=4000)) == truth
-    half = len(sets) // 2
-    assert rows(exact.pairs(sets[:half], threshold, measure=measure, other=sets[half:])) == across
+    assert rows(exact.pairs(first, threshold, measure=measure, other=second, **QUICK)) == across
 
 
 def test_threads_and_memory_change_nothing_where_there_is_work_for_all():
@@ -554,9 +554,9 @@ def test_sets_added_in_batches_as_they_are_asked_about(measure, sets, threshold,
 def test_an_index_that_grows_far(measure):
     """From one set to many, so that tables and lists of entries are moved, and the most frequent symbols change."""
     sets = near_copies(seed=11, n=150)
-    truth = {(i, j, s) for i, j, s in oracles.joined(sets, 0.6, measure) if i > j}
-    truth |= {(j, i, s) for i, j, s in oracles.joined(sets, 0.6, measure) if measure != "containment"}
-    one_by_one, at_once = exact.Index(threshold=0.6, measure=measure), exact.Index(threshold=0.6, measure=measure)
+    pairs = oracles.joined(sets, 0.6, measure)
+    truth = {(i, j, s) for i, j, s in pairs if i > j} | {(j, i, s) for i, j, s in pairs if measure != "containment"}
+    one_by_one, at_once = (exact.Index(threshold=0.6, measure=measure, threads=threads) for threads in (1, 2))
     assert {row for tokens in sets for row in rows(one_by_one.query_and_add([tokens]))} == truth
     assert set(rows(at_once.query_and_add(sets))) == truth
     third = exact.Index(sets[:50], 0.6, measure=measure)
