@@ -24,6 +24,11 @@ class Interrupted(Exception):
     """Raised from a progress function."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_random_pairs():
+    """As many as ever: a process of its own draws them too."""
+
+
 @pytest.fixture(autouse=True)
 def every_step_is_kept(monkeypatch):
     monkeypatch.setattr(checkpoints, "PATIENCE", -1.0)
