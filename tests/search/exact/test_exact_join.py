@@ -166,12 +166,14 @@ def test_threads_and_memory_change_nothing_where_there_is_work_for_all():
 def test_exactly_at_the_threshold(ratio, scale, index):
     """|a ∩ b| / |a ∪ b| is the ratio itself; with a threshold one unit of the last place higher it is below."""
     shared, union = (scale * part for part in Fraction(ratio).as_integer_ratio())
-    at = float(Fraction(ratio))
+    at, lists = float(Fraction(ratio)), []
     for beside in range(union - shared + 1):
         a = [*range(shared), *range(1000, 1000 + beside)]
         b = [*range(2000, 2000 + union - shared - beside), *range(shared)]
-        assert rows(exact.pairs([a, b], at, index, **QUICK)) == [(0, 1, at)]
-        assert at == 1 or rows(exact.pairs([a, b], nextafter(at, 2), index, **QUICK)) == []
+        lists += [[10_000 * beside + token for token in tokens] for tokens in (a, b)]
+    sets, first = Sets.from_lists(lists), range(0, len(lists), 2)
+    assert rows(exact.pairs(sets, at, index, **QUICK)) == [(i, i + 1, at) for i in first]
+    assert at == 1 or rows(exact.pairs(sets, nextafter(at, 2), index, **QUICK)) == []
 
 
 # what does not matter
