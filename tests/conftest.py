@@ -61,6 +61,12 @@ def pytest_collection() -> Iterator[None]:
 
 
 @pytest.fixture
+def one_core(monkeypatch) -> None:
+    """Runs that are not told otherwise take one thread: more take longer to start than a few documents to compare."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
+
+
+@pytest.fixture
 def no_drawing(monkeypatch) -> None:
     """Commands in this process write a line in the place of a page or a plot, which take longer to draw than the rest.
 

@@ -31,7 +31,7 @@ def depths(kinds, quick):
 
 
 @pytest.fixture(autouse=True)
-def no_sync(monkeypatch):
+def no_sync(monkeypatch, one_core):
     """No process is killed here: nothing need be on the disk."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
