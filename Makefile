@@ -37,7 +37,7 @@ test: $(VENV)/core          ## lint, types, layers, all tests, on every core; la
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include="test_*.py" "mark\.alone" tests)
 
 test-here:
-	$(ONE_EACH) $(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --numprocesses=$(WORKERS) --dist=worksteal
+	$(ONE_EACH) $(BIN)/python -m pytest -q -m "not soak and not alone and not spark" --ignore=tests/spark --numprocesses=$(WORKERS) --dist=worksteal
 
 test-spark:                 # beside the others: Java often waits, and so do they
 	$(BIN)/python -m pytest -q -m "spark and not soak" tests/spark

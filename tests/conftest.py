@@ -1,11 +1,12 @@
 """What all tests share: how much hypothesis tries, which tests begin, and the command line in this process."""
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,24 @@ LONGEST = ("test_kernel_modes.py", "test_resume.py")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests: of two workers, none is left with one when the other has nothing more to do."""
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for garbage only among what tests make: ten thousand tests and their modules last to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.fixture
+def one_core(monkeypatch) -> None:
+    """Runs that are not told otherwise take one thread: more take longer to start than a few documents to compare."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
 
 
 @pytest.fixture

@@ -84,14 +84,15 @@ def installed_environment(folder: Path, python: str, wheel: Path, extra: str) ->
     return made
 
 
-def pythons() -> dict[str, str | None]:
-    """Return an interpreter for each version of Python that the wheel is for; None if there is none here."""
-    known = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+def versions() -> list[str]:
+    """Return the versions of Python that the wheel is for."""
+    return re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def python_of(version: str) -> str | None:
+    """Return an interpreter of a version; None if there is none here."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    return {
-        version: _python(version, [f"python{version}", *map(str, root.glob(f"{version}.*/bin/python"))])
-        for version in known
-    }
+    return _python(version, [f"python{version}", *map(str, root.glob(f"{version}.*/bin/python"))])
 
 
 def _python(version: str, names: list[str]) -> str | None:
@@ -115,6 +116,21 @@ def _closure(wanted: list[Requirement]) -> dict[str, Distribution]:
         found[key] = distribution(one.name)
         wanted += [Requirement(text) for text in found[key].requires or []]
     return found
+
+
+ONE_PROCESS = """
+import contextlib, io, json, sys
+from likewise.cli import run
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["likewise", *line.split()]
+    said, errors, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+        try:
+            run()
+        except SystemExit as ended:
+            code = ended.code
+    print(json.dumps([code, said.getvalue(), errors.getvalue()]))
+"""
 
 
 class Installed:
@@ -153,6 +169,13 @@ class Installed:
     def __call__(self, line: str) -> subprocess.CompletedProcess[str]:
         """Run a line of CALLS."""
         return self.serve(*line.split()) if line.startswith("serve") else self.run(*line.split())
+
+    def at_once(self, lines: list[str]) -> list[subprocess.CompletedProcess[str]]:
+        """Run commands one after another in one process, which imports all there is in the environment once."""
+        done = self._started(str(self.python), "-c", ONE_PROCESS, json.dumps(lines))
+        assert done.returncode == 0, done.stderr
+        said = [json.loads(line) for line in done.stdout.splitlines()]
+        return [subprocess.CompletedProcess(line, *one) for line, one in zip(lines, said, strict=True)]
 
     def _started(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

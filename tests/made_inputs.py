@@ -9,6 +9,7 @@ import io
 import json
 import lzma
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,11 @@ import pyarrow.parquet as pq
 
 def documents(count: int, seed: int = 0, mean: int = 60) -> list[str]:
     """Unrelated documents whose numbers of words vary: from a fifth of the mean on, and exponentially."""
+    return list(_documents(count, seed, mean))
+
+
+@cache
+def _documents(count: int, seed: int, mean: int) -> list[str]:
     random = np.random.default_rng(seed)
     lengths = (mean / 5 + random.exponential(0.8 * mean, count)).astype(int)
     words = random.integers(0, 30_000, int(lengths.sum()))

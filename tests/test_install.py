@@ -25,8 +25,9 @@ from installed import (
     build_wheel,
     installed_environment,
     plain_environment,
-    pythons,
+    python_of,
     requirements,
+    versions,
 )
 from likewise.base.extras import EXTRAS
 from likewise.cli import COMMANDS
@@ -74,8 +75,8 @@ def test_the_plain_wheel_is_alone(plain):
 
 @pytest.mark.timeout(900)
 def test_every_command_of_the_plain_wheel_does_its_job(plain):
-    for line in CALLS:
-        done = plain(line)
+    """One command is a process, by the script of pip; the others share one. `make soak` starts each of them."""
+    for line, done in zip(CALLS, [plain(CALLS[0]), *plain.at_once(CALLS[1:])], strict=True):
         assert done.returncode == 0, (line, done.stderr)
         page = _folder(plain, line) is not None and "--no-report" not in line
         assert _said(done.stderr) == (NO_PAGE if page else ""), line
@@ -83,11 +84,12 @@ def test_every_command_of_the_plain_wheel_does_its_job(plain):
 
 @pytest.mark.timeout(900)
 def test_a_command_of_the_plain_wheel_names_the_extra_before_it_begins(plain):
-    assert plain("index create shelf").returncode == 0
-    for line, extra in EXTRA_CALLS.items():
-        done = plain(line.replace("library", "shelf"))
+    calls = [line.replace("library", "shelf") for line in EXTRA_CALLS]
+    made, *answers, info = plain.at_once(["index create shelf", *calls, "index info shelf --json"])
+    assert made.returncode == 0
+    for (line, extra), done in zip(EXTRA_CALLS.items(), answers, strict=True):
         _names_the_extra(plain, line, done, extra)
-    assert json.loads(plain("index info shelf --json").stdout)["count"] == 0
+    assert json.loads(info.stdout)["count"] == 0
 
 
 def test_a_program_with_the_plain_wheel_gets_the_same_error(plain):
@@ -153,13 +155,13 @@ def rows():
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("version", pythons())
+@pytest.mark.parametrize("version", versions())
 def test_every_variant(tmp_path, wheel, rows, version, variant):
     """The plain wheel and the full one run all commands; one with a single extra, those that need any.
 
     All but the plain wheel interpret their kernels: which packages are there makes no difference to machine code.
     """
-    python = pythons()[version]
+    python = python_of(version)
     if python is None:
         pytest.skip(f"there is no Python {version} here")
     place, began, plain = tmp_path / version, time.perf_counter(), variant == "plain"

@@ -85,7 +85,9 @@ def at_a_terminal(folder: Path, person: Person, *words: str) -> tuple[int, str]:
 
 def test_answers_are_asked_saved_and_taken_up(folder: Path) -> None:
     person = Person(most=8)
-    code, printed = at_a_terminal(folder, person, "link", "a.csv", "b.csv", "--label", "l.csv", "--out", "o")
+    code, printed = at_a_terminal(
+        folder, person, "link", "a.csv", "b.csv", "--label", "l.csv", "--no-report", "--out", "o"
+    )
     assert code == 0, printed
     assert "question 1 of 30" in printed
     assert "≠" in printed
@@ -96,7 +98,7 @@ def test_answers_are_asked_saved_and_taken_up(folder: Path) -> None:
     assert [tuple(row[:2]) for row in rows[1:]] == person.seen[:8]
     assert all((a[1:] == b[1:]) == (match == "yes") for a, b, match in rows[1:])
     again = Person(most=100)
-    words = ("link", "a.csv", "b.csv", "--label", "l.csv", "--questions", "4", "--out", "o")
+    words = ("link", "a.csv", "b.csv", "--label", "l.csv", "--questions", "4", "--no-report", "--out", "o")
     code, printed = at_a_terminal(folder, again, *words)
     assert code == 0, printed
     assert len(again.seen) == 4

@@ -24,7 +24,7 @@ def rows(tmp_path_factory):
     texts = [f"été naïve façade {i // 2} " + " ".join(f"w{i // 2}x{k}" for k in range(20)) for i in range(60)]
     lines = [json.dumps({"id": f"n°{i}", "text": text}) + "\n" for i, text in enumerate(texts)]
     (folder / "rows.jsonl").write_text("".join(lines))
-    done = started(folder, "dedup", "rows.jsonl", "--id", "id", "--out", "o")
+    done = started(folder, "dedup", "rows.jsonl", "--id", "id", "--no-report", "--out", "o")
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -21,6 +21,7 @@ from likewise.jobs import addition, reference_items
 from likewise.jobs.result import Dedup
 
 SETTINGS = {"shingle": "words:2", "threshold": 0.5, "bands": 12, "rows": 2}
+QUICK = {**SETTINGS, "threads": 1}
 
 
 def texts(seed: int, count: int) -> list[str]:
@@ -98,15 +99,15 @@ def test_the_answer_is_that_against_a_run(half, tmp_path, memory):
 def test_the_answer_is_that_against_a_run_whatever_the_documents(tmp_path_factory, seed, old, new, removing):
     folder = tmp_path_factory.mktemp("any")
     rows = list(enumerate(texts(seed, old + new)))
-    likewise.dedup(write(folder / "old.jsonl", rows[:old]), id="n", out=folder / "run", **SETTINGS)
+    likewise.dedup(write(folder / "old.jsonl", rows[:old]), id="n", out=folder / "run", **QUICK)
     given = write(folder / "new.jsonl", rows[old:])
-    likewise.dedup(given, id="n", out=folder / "expected", against=folder / "run", **SETTINGS)
+    likewise.dedup(given, id="n", out=folder / "expected", against=folder / "run", **QUICK)
     with Index.from_run(folder / "run", folder / "index") as index:
         if removing:  # items that are gone, and segments, make no difference
             words = [f"{text} and more" for _, text in rows[old:]]
             index.add([10_000 + i for i in range(new)], words)
             index.remove([10_000 + i for i in range(new)])
-        likewise.dedup(given, id="n", out=folder / "out", against=index, **SETTINGS)
+        likewise.dedup(given, id="n", out=folder / "out", against=index, **QUICK)
     assert tables(folder / "out") == tables(folder / "expected")
     assert kept(folder / "out") == kept(folder / "expected")
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import traceback
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 from itertools import cycle, islice
 
 import numpy as np
@@ -27,6 +27,7 @@ WORDS = {RIGHT: "right", REFUSED: "refused", WRONG: "wrong", FAULT: "fault"}
 PAGE = 4096
 
 
+@cache
 def texts(count, seed=0):
     """Documents, some of which are much like another."""
     found = []
@@ -77,23 +78,32 @@ def changed(place, kind):
     return answers(place, kind)
 
 
-def ended(act, truth):
-    """Ask in a process of its own; return how that ended."""
+def judged(act, truth):
+    """Ask; return the code of how that ended."""
+    try:
+        return RIGHT if act() == truth else WRONG
+    except DamagedError:
+        return REFUSED
+    except BaseException:
+        traceback.print_exc(file=sys.stderr)
+        return FAULT
+
+
+def ended(*asked):
+    """Ask one or two questions (act, truth) in a process of its own; return how each ended, a signal ends both."""
     child = os.fork()
     if child == 0:
-        code = FAULT
+        code = 255
         try:
-            code = RIGHT if act() == truth else WRONG
-        except DamagedError:
-            code = REFUSED
-        except BaseException:
-            traceback.print_exc(file=sys.stderr)
+            codes = [judged(act, truth) for act, truth in asked]
+            code = sum(one << 3 * place for place, one in enumerate(codes))
         finally:
             os._exit(code)
     status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):
-        return signal.Signals(os.WTERMSIG(status)).name
-    return WORDS.get(os.WEXITSTATUS(status), str(os.WEXITSTATUS(status)))
+        return [signal.Signals(os.WTERMSIG(status)).name] * len(asked)
+    code = os.WEXITSTATUS(status)
+    return [WORDS.get(code >> 3 * place & 7, str(code)) for place in range(len(asked))]
 
 
 def damaged(data, kind, chance):
@@ -144,9 +154,9 @@ def test_no_damage_of_a_file_gives_a_wrong_answer(tmp_path, kind, times):
         folder = tmp_path / "bad"
         shutil.copytree(tmp_path / "index", folder)
         (folder / "1" / "data.mdb").write_bytes(content)
-        end = ended(partial(answers, folder, kind), truth)
-        seen[end, how] += 1
-        seen[ended(partial(changed, folder, kind), after), how + ", changed"] += 1
+        ends = ended((partial(answers, folder, kind), truth), (partial(changed, folder, kind), after))
+        for end, what in zip(ends, (how, how + ", changed"), strict=True):
+            seen[end, what] += 1
         shutil.rmtree(folder)
     bad = {f"{end} after {how}": count for (end, how), count in seen.items() if end not in ("right", "refused")}
     assert not bad
@@ -180,7 +190,7 @@ def test_no_damage_on_a_server_gives_a_wrong_answer(redis_url, times):
         elif kind == "other":
             value = bytearray(client.get(chance.choice(strings)))
         client.delete(key) if kind == "gone" else client.set(key, bytes(value))
-        seen[ended(lambda: answers(redis_url, "texts"), truth), kind] += 1
+        seen[ended((lambda: answers(redis_url, "texts"), truth))[0], kind] += 1
         client.restore(key, 0, saved[key], replace=True)
     bad = {f"{end} after {how}": count for (end, how), count in seen.items() if end not in ("right", "refused")}
     assert not bad
@@ -197,7 +207,7 @@ def test_a_file_that_becomes_shorter_while_it_is_open(tmp_path):
             os.truncate(tmp_path / "index" / "1" / "data.mdb", 3 * PAGE)
             index.query(asked)
 
-    assert ended(act, None) == "refused"
+    assert ended((act, None)) == ["refused"]
 
 
 def test_what_is_damaged_is_not_made_sound_by_a_merge(tmp_path):

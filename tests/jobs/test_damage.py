@@ -31,7 +31,7 @@ def depths(kinds, quick):
 
 
 @pytest.fixture(autouse=True)
-def no_sync(monkeypatch):
+def no_sync(monkeypatch, one_core):
     """No process is killed here: nothing need be on the disk."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
@@ -276,8 +276,9 @@ def interrupted(out, source, options, stage):
 def test_damaged_workspaces(kind, deep, tmp_path, every_step):
     """Resuming gives the right answer, and a note tells which file was damaged."""
     given, stage, steps = INTERRUPTED[kind]
-    source = Files([runs.corpus(tmp_path / "a.parquet", 300, words=30, near=60)])
-    other = Files([runs.corpus(tmp_path / "b.parquet", 300, words=30, near=60, seed=2)])
+    size = 120 if stage == "cluster" and not deep else 300
+    source = Files([runs.corpus(tmp_path / "a.parquet", size, words=30, near=size // 5)])
+    other = Files([runs.corpus(tmp_path / "b.parquet", size, words=30, near=size // 5, seed=2)])
     options = {"threshold": 0.7, "threads": 1, **given}
     if "against" in options:
         options["against"] = tmp_path / "earlier"

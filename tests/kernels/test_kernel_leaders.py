@@ -1,7 +1,8 @@
 """The lists of leaders against lists of Python, and the walk over them against brute force."""
 
-from itertools import combinations
+from itertools import combinations, product
 
+import numba
 import numpy as np
 import pytest
 from arrays_of import Opened
@@ -152,9 +153,12 @@ def test_the_favourite_that_was_found_least_often_gives_way():
     assert (favourites[0] == -1).all()
 
 
-@pytest.mark.parametrize("least", [0, 1_000_000])
-@pytest.mark.parametrize("own", [3, 8])
-@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8])
+EVERY_ONE = list(product([0.3, 0.5, 0.8], [3, 8], [0, 1_000_000]))
+SOME = [(0.3, 3, 0), (0.3, 8, 1_000_000), (0.5, 3, 1_000_000), (0.8, 8, 0)]
+"""Each value, and any two numbers of own values and of listed pairs; the interpreter takes half a second for each."""
+
+
+@pytest.mark.parametrize(("threshold", "own", "least"), SOME if numba.config.DISABLE_JIT else EVERY_ONE)
 def test_every_row_is_a_leader_or_listed_with_one(threshold, own, least, monkeypatch):
     """Where all pairs may be listed they are; where none may be, no two leaders are similar.
 

@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import random
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -183,20 +184,25 @@ def test_bad_methods_are_refused() -> None:
         likewise.pairs(["a"], method="exact", bands=2, rows=2)
 
 
+@cache
+def much_alike() -> tuple[list[str], dict[tuple[int, int], float]]:
+    """Documents of the same words and some of their own, and all similar pairs of them."""
+    rng = random.Random(5)
+    own = [[f"x{rng.randrange(10**9)}" for _ in range(rng.randint(1, 30))] for _ in range(400)]
+    texts = [" ".join([*VOCABULARY, *words]) for words in own]
+    return texts, oracles.similar_pairs([list(frozenset(text.split())) for text in texts], 0.5)
+
+
 @pytest.mark.parametrize("predicted", [True, False])
 def test_too_many_pairs_are_abridged_in_any_memory(
     predicted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Each document is listed with one that is kept, no two that are kept are similar, and run.json says so."""
-    rng = random.Random(5)
-    own = [[f"x{rng.randrange(10**9)}" for _ in range(rng.randint(1, 30))] for _ in range(400)]
-    texts = [" ".join([*VOCABULARY, *words]) for words in own]
+    texts, truth = much_alike()
     monkeypatch.setattr("likewise.search.expand.MAX_LISTED", 1000)
     monkeypatch.setattr("likewise.search.expand.LISTED_PER_ITEM", 0)
     monkeypatch.setattr("likewise.search.prepare.CERTAIN", 1 if predicted else 10**9)
     items = TextItems(Texts.of(texts), Words(1))
-    sets = [frozenset(text.split()) for text in texts]
-    truth = oracles.similar_pairs([list(one) for one in sets], 0.5)
     assert len(truth) > 2000
     answers = []
     for budget in (UNLIMITED, Budget(300_000)):

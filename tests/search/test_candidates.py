@@ -95,10 +95,10 @@ def test_candidates_but_those_of_the_first_part(keys, split, threads, limits):
 @pytest.mark.parametrize("limits", [None, (9, 1), (3, 200), (1, MUCH)])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_many_collisions(threads, limits):
-    keys = np.random.default_rng(1).integers(0, 40, (300, 12)).tolist()
+    keys = np.random.default_rng(1).integers(0, 20, (150, 12)).tolist()
     assert found_pairs(keys, threads, limits=limits) == oracles.candidates(keys)
-    assert found_pairs(keys, threads, Wanted(100, 100), limits) == oracles.candidates(keys, 100, 100)
-    assert found_pairs(keys, threads, Wanted(100, 300), limits) == oracles.candidates(keys, 100)
+    assert found_pairs(keys, threads, Wanted(50, 50), limits) == oracles.candidates(keys, 50, 50)
+    assert found_pairs(keys, threads, Wanted(50, 150), limits) == oracles.candidates(keys, 50)
 
 
 @pytest.mark.parametrize("limits", [None, (1, MUCH)])

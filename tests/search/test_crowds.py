@@ -152,7 +152,7 @@ def test_mixtures(similarity, options, way, request):
     if way.endswith("bits"):
         request.getfixturevalue("few_bits")
     whole = True if way == "all" else None
-    check(make_crowd(400, similarity, **options), 0.8, complete=whole, misleading=way.endswith("bits"))
+    check(make_crowd(250, similarity, **options), 0.8, complete=whole, misleading=way.endswith("bits"))
 
 
 @pytest.mark.parametrize("vocabulary", [40, 200])

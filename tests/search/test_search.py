@@ -309,7 +309,7 @@ def test_memory_does_not_change_what_crowds_are(tmp_path, quick_disk, monkeypatc
     monkeypatch.setattr(pairing, "PAIRS_AT_LEAST", 100)
     monkeypatch.setattr(pairing, "PAIRS_AN_ITEM", 0)
     monkeypatch.setattr(profile, "PARTS", 8)  # files that light shingles are sorted in
-    items = TextItems(Texts.of(collection(3, 80)), Words(2))
+    items = TextItems(Texts.of(collection(3, 50)), Words(2))
     log = RunLog()
     expected = lean(UNLIMITED).find(items, log, sides=sides)
     assert log.details["crowds"]

@@ -3,6 +3,7 @@
 import itertools
 import os
 import tempfile
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -36,15 +37,25 @@ def test_every_pair(lists, threshold):
     check(lists, threshold)
 
 
-@pytest.mark.parametrize("threshold", THRESHOLDS)
-def test_every_fraction_with_a_small_denominator(threshold):
-    """For every union up to 20 and every overlap, split evenly and not: what equals the threshold passes."""
+@cache
+def small_fractions():
+    """Two sets for every union up to 20 and every overlap, split evenly and not, and the similarity of the two."""
+    lists = []
     for union in range(1, 21):
         for shared in range(union + 1):
             for here in {0, (union - shared) // 2, union - shared}:
-                a = list(range(shared + here))
-                b = [*range(shared), *range(shared + here, union)]
-                check([a, b], threshold)
+                lists += [list(range(shared + here)), [*range(shared), *range(shared + here, union)]]
+    return Sets.from_lists(lists), [oracles.jaccard(a, b) for a, b in zip(lists[::2], lists[1::2], strict=True)]
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_every_fraction_with_a_small_denominator(threshold):
+    """What equals the threshold passes."""
+    sets, exact = small_fractions()
+    first = 2 * np.arange(len(exact))
+    found = similarities(first, first + 1, sets, threshold, 1)
+    assert found.tolist() == [s if s >= threshold else -1.0 for s in exact]
+    assert len(exact) > 600
 
 
 @pytest.mark.parametrize(("shared", "union", "threshold"), [(4, 5, 0.8), (9, 10, 0.9), (1, 3, 1 / 3), (3, 10, 0.3)])

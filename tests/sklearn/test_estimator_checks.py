@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from sklearn.utils.estimator_checks import check_estimator
 
 from likewise.sklearn import LSHNeighbors, MinHashNeighbors, MinHashTransformer
 
@@ -25,6 +24,8 @@ are not in the list of estimators, because the checks use vectors of zeros, and 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_the_checks_of_scikit_learn_pass(estimator: object) -> None:
+    from sklearn.utils.estimator_checks import check_estimator
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(estimator, expected_failed_checks=EXCEPTIONS)

@@ -25,8 +25,9 @@ def pytest_collection_modifyitems(items):
         why = None if JAVA else "Java is not installed (apt-get install openjdk-17-jre-headless)"
     except ImportError:
         why = "PySpark is not installed (pip install 'likewise[spark]')"
+    here = Path(__file__).parent
     for item in items:
-        if Path(item.path).parent == Path(__file__).parent:
+        if item.path.parent == here:
             item.add_marker(pytest.mark.spark)
             if why:
                 item.add_marker(pytest.mark.skip(reason=why))

@@ -6,7 +6,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -49,6 +49,23 @@ MEASURES = ("jaccard", "containment")
 FIRST = np.zeros(1, np.int64)
 """The row of a chunk of one document."""
 _fraction = cache(least_fraction)
+
+
+@lru_cache(maxsize=16)
+def _sure(b: int, r: int, recall: float) -> NDArray[np.float64]:
+    """Return `MinHashScheme.sure` of b bands of r rows: most indexes of a program have the same."""
+    grid = np.linspace(0, 1, 1001)
+    sure, below = np.full(b + 1, 2.0), np.zeros(len(grid))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shared, missed = np.log(grid**r), np.log1p(-(grid**r))
+        for c in range(b):
+            ways = math.lgamma(b + 1) - math.lgamma(c + 1) - math.lgamma(b - c + 1)
+            log = (c * shared if c else 0.0) + (b - c) * missed
+            below += np.nan_to_num(np.exp(ways + log))
+            enough = np.flatnonzero(below <= 1 - recall)
+            if len(enough):
+                sure[c] = grid[enough[0]]
+    return sure
 
 
 @dataclass(frozen=True)
@@ -179,18 +196,7 @@ class MinHashScheme(IndexScheme):
     def sure(self) -> NDArray[np.float64]:
         """For every number of bands c, the similarity from which a set shares c bands or fewer with a query only with
         probability 1 − recall: with that many candidates and better answers already, the others are passed over."""
-        grid = np.linspace(0, 1, 1001)
-        hit, b = grid**self.banding.r, self.banding.b
-        sure, below = np.full(b + 1, 2.0), np.zeros(len(grid))
-        for c in range(b):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ways = math.lgamma(b + 1) - math.lgamma(c + 1) - math.lgamma(b - c + 1)
-                log = (c * np.log(hit) if c else 0.0) + (b - c) * np.log1p(-hit)
-                below += np.nan_to_num(np.exp(ways + log))
-            enough = np.flatnonzero(below <= 1 - self.recall)
-            if len(enough):
-                sure[c] = grid[enough[0]]
-        return sure
+        return _sure(self.banding.b, self.banding.r, self.recall)
 
     def documents(self, items: Any, owner: str) -> Texts | None:
         """Return items as documents; None if this is an index of sets."""

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from likewise import link
+from likewise.apps.link import chance_model
 from likewise.apps.link.agreement import EQUAL, LEVELS
-from likewise.apps.link.chance_model import RANDOM, by_chance, mostly_short, random_pairs, shares_of
+from likewise.apps.link.chance_model import by_chance, mostly_short, random_pairs, shares_of
 from likewise.apps.link.comparison import FieldComparer
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.model import MatchModel, doubts, open_triads
@@ -111,7 +112,7 @@ def test_random_pairs_are_all_if_they_are_few() -> None:
     assert list(zip(left.tolist(), right.tolist(), strict=True)) == [(a, b) for a in range(3) for b in range(3, 7)]
     for border in (0, 400):
         left, right = random_pairs(2000, border, 1)
-        assert len(left) == RANDOM
+        assert len(left) == chance_model.RANDOM
         assert (left < right).all()
         assert right.max() < 2000
         assert not border or (left.max() < border <= right.min())

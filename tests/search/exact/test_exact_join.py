@@ -128,20 +128,20 @@ def near_copies_compared(measure):
     sets = near_copies(seed=MEASURES.index(measure))
     sets.append(sets[40][::-1])
     half = len(sets) // 2
-    return sets, oracles.joined(sets, 0, measure), oracles.joined(sets[:half], 0, measure, sets[half:])
+    parts = [Sets.from_lists(some) for some in (sets, sets[:half], sets[half:])]
+    return parts, oracles.joined(sets, 0, measure), oracles.joined(sets[:half], 0, measure, sets[half:])
 
 
 @pytest.mark.parametrize("threshold", [0.05, 0.3, 0.5, 0.8, 0.9, 1.0])
 @pytest.mark.parametrize("measure", MEASURES)
 def test_many_near_copies(measure, threshold):
-    sets, within, between = near_copies_compared(measure)
+    (sets, first, second), within, between = near_copies_compared(measure)
     truth, across = ([row for row in pairs if row[2] >= threshold] for pairs in (within, between))
     assert truth
     for index in INDEXES:
-        assert rows(exact.pairs(sets, threshold, index, measure)) == truth
+        assert rows(exact.pairs(sets, threshold, index, measure, **QUICK)) == truth
     assert rows(exact.pairs(sets, threshold, measure=measure, memory=4000)) == truth
-    half = len(sets) // 2
-    assert rows(exact.pairs(sets[:half], threshold, measure=measure, other=sets[half:])) == across
+    assert rows(exact.pairs(first, threshold, measure=measure, other=second, **QUICK)) == across
 
 
 def test_threads_and_memory_change_nothing_where_there_is_work_for_all():
@@ -166,12 +166,14 @@ def test_threads_and_memory_change_nothing_where_there_is_work_for_all():
 def test_exactly_at_the_threshold(ratio, scale, index):
     """|a ∩ b| / |a ∪ b| is the ratio itself; with a threshold one unit of the last place higher it is below."""
     shared, union = (scale * part for part in Fraction(ratio).as_integer_ratio())
-    at = float(Fraction(ratio))
+    at, lists = float(Fraction(ratio)), []
     for beside in range(union - shared + 1):
         a = [*range(shared), *range(1000, 1000 + beside)]
         b = [*range(2000, 2000 + union - shared - beside), *range(shared)]
-        assert rows(exact.pairs([a, b], at, index, **QUICK)) == [(0, 1, at)]
-        assert at == 1 or rows(exact.pairs([a, b], nextafter(at, 2), index, **QUICK)) == []
+        lists += [[10_000 * beside + token for token in tokens] for tokens in (a, b)]
+    sets, first = Sets.from_lists(lists), range(0, len(lists), 2)
+    assert rows(exact.pairs(sets, at, index, **QUICK)) == [(i, i + 1, at) for i in first]
+    assert at == 1 or rows(exact.pairs(sets, nextafter(at, 2), index, **QUICK)) == []
 
 
 # what does not matter
@@ -554,9 +556,9 @@ def test_sets_added_in_batches_as_they_are_asked_about(measure, sets, threshold,
 def test_an_index_that_grows_far(measure):
     """From one set to many, so that tables and lists of entries are moved, and the most frequent symbols change."""
     sets = near_copies(seed=11, n=150)
-    truth = {(i, j, s) for i, j, s in oracles.joined(sets, 0.6, measure) if i > j}
-    truth |= {(j, i, s) for i, j, s in oracles.joined(sets, 0.6, measure) if measure != "containment"}
-    one_by_one, at_once = exact.Index(threshold=0.6, measure=measure), exact.Index(threshold=0.6, measure=measure)
+    pairs = oracles.joined(sets, 0.6, measure)
+    truth = {(i, j, s) for i, j, s in pairs if i > j} | {(j, i, s) for i, j, s in pairs if measure != "containment"}
+    one_by_one, at_once = (exact.Index(threshold=0.6, measure=measure, threads=threads) for threads in (1, 2))
     assert {row for tokens in sets for row in rows(one_by_one.query_and_add([tokens]))} == truth
     assert set(rows(at_once.query_and_add(sets))) == truth
     third = exact.Index(sets[:50], 0.6, measure=measure)

@@ -13,11 +13,15 @@ DISTANCES = {
 
 
 def distances(table, measure, others=None):
-    """Return all distances of the rows of one table from those of another, or of its own."""
-    others = table if others is None else others
-    return np.array([[DISTANCES[measure](x.tolist(), y.tolist()) for y in others] for x in table]).reshape(
-        len(table), len(others)
-    )
+    """Return all distances of the rows of one table from those of another, or of its own, which are measured once."""
+    distance, rows = DISTANCES[measure], table.tolist()
+    if others is None:
+        found = np.zeros((len(rows), len(rows)))
+        for i, x in enumerate(rows):
+            found[i, i + 1 :] = found[i + 1 :, i] = [distance(x, y) for y in rows[i + 1 :]]
+        return found
+    columns = others.tolist()
+    return np.array([[distance(x, y) for y in columns] for x in rows]).reshape(len(rows), len(columns))
 
 
 def pairs(table, measure, within, other=None):
@@ -34,7 +38,7 @@ def pairs(table, measure, within, other=None):
 def nearest(table, measure, k, queries=None):
     """Return [(row, row, distance)] of the k nearest of every row; ties by row."""
     asked = table if queries is None else queries
-    far = distances(asked, measure, table)
+    far = distances(table, measure) if queries is None else distances(queries, measure, table)
     out = []
     for i in range(len(asked)):
         ranked = sorted((far[i, j], j) for j in range(len(table)) if queries is not None or i != j)

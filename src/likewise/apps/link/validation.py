@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.link.points import listed
-from likewise.apps.link.window import check_window, differences, numbers_in, random_pairs
+from likewise.apps.link.window import apart, check_window, measurable, numbers_in, random_pairs
 from likewise.base import checks
 from likewise.base.stats import student_quantile
 from likewise.errors import InputError, ParameterError
@@ -182,9 +182,9 @@ def _measured(values: Any, pairs: int, chance: np.random.Generator) -> tuple[Flo
         sizes = f"{len(xs):,} and {len(ys):,}"
         raise ParameterError(f"validate needs two values for each of the {pairs:,} scores; there are {sizes}")
     times = min(SHUFFLES, math.ceil(MOST_RANDOM / max(1, pairs)))
-    mixed = [place for _ in range(times) for place in chance.permutation(pairs).tolist()]
-    together = differences([*xs, *(list(xs) * times)], [*ys, *(ys[place] for place in mixed)])
-    return together[:pairs], together[pairs:]
+    x, y, words = measurable(xs, ys)
+    mixed = np.concatenate([chance.permutation(pairs) for _ in range(times)])
+    return apart(x, y, words), apart(np.tile(x, times), y[mixed], words)
 
 
 def _in_window(

@@ -147,15 +147,25 @@ def differences(xs: Any, ys: Any) -> Floats:
     """
     if len(xs) != len(ys):
         raise ParameterError(f"Differences are of pairs: {len(xs):,} values on one side, {len(ys):,} on the other")
+    return apart(*measurable(xs, ys))
+
+
+def measurable(xs: Any, ys: Any) -> tuple[Floats, Floats, bool]:
+    """Return two columns as numbers, and whether they are numbers of words, which are equal or not."""
     both = [None if value is None or value != value or value == "" else value for value in [*listed(xs), *listed(ys)]]
     numbers = numbers_in(both)
+    words = numbers is None
     if numbers is None:
         codes = {value: code for code, value in enumerate(dict.fromkeys(map(_word, both)))}
-        coded = [math.nan if value is None else codes[_word(value)] for value in both]
-        numbers = np.array(coded, np.float64)
-        x, y = numbers[: len(xs)], numbers[len(xs) :]
+        numbers = np.array([math.nan if value is None else codes[_word(value)] for value in both], np.float64)
+    return numbers[: len(xs)], numbers[len(xs) :], words
+
+
+def apart(x: Floats, y: Floats, words: bool) -> Floats:
+    """Return the differences of columns that `measurable` returned."""
+    if words:
         return np.where(np.isnan(x) | np.isnan(y), np.nan, x != y)
-    return np.abs(numbers[: len(xs)] - numbers[len(xs) :])
+    return np.abs(x - y)
 
 
 def _word(value: object) -> str:

@@ -294,9 +294,10 @@ def _plans(way: Sketcher, within: float, recall: float, known: Spread) -> list[P
     loss = (1 - recall) / 10 if differ is not None else 0.0
     sieves: dict[int, Sieve] = {}
     here, single = np.array([within]), way.agree(known.distances)
+    alone = way.agree(here)
     for together in TOGETHER:
         for bits in range(1, min(way.space.dimensions if isinstance(way, SampledBits) else 64, 64 // together) + 1):
-            q = float(way.group(here, way.agree(here), bits)[0])
+            q = float(way.group(here, alone, bits)[0])
             groups = _fewest(q, together, recall + loss, MOST_BITS // bits)
             if groups is None or math.comb(groups, together) > MOST_TABLES:
                 break
@@ -311,7 +312,7 @@ def _plans(way: Sketcher, within: float, recall: float, known: Spread) -> list[P
                 if looked > words and differ is not None:
                     break
                 if looked not in sieves:
-                    sieves[looked] = _sieve(way, looked, within, differ, loss, known.distances)
+                    sieves[looked] = _sieve(looked, within, differ, loss, known.distances, single)
                 most, passing = sieves[looked]
                 passed, verified = known.pairs @ (meet * passing), known.pairs @ (np.minimum(meet, 1) * passing)
                 work = (COMPARE + LOOK * looked) * met + GROUP * groups / 2 * float(passed)
@@ -370,12 +371,12 @@ def _tail(bits: int, p: float) -> Floats:
     return np.concatenate([np.cumsum(mass[::-1])[::-1][1:], [0.0]])
 
 
-def _sieve(way: Sketcher, looked: int, within: float, differ: float | None, loss: float, distances: Floats) -> Sieve:
+def _sieve(looked: int, within: float, differ: float | None, loss: float, distances: Floats, agree: Floats) -> Sieve:
     """Return how many bits of `looked` words may differ, and the approximate probability of that at these distances."""
     if differ is None:
         return int(within), (distances <= within).astype(float)
     bits = 64 * looked
     most = _most_differing(bits, differ, loss)
-    p = 1 - way.agree(distances)
+    p = 1 - agree
     away = (most + 0.5 - p * bits) / np.sqrt(np.maximum(p * (1 - p) * bits, 1e-9))
     return most, 1 / (1 + np.exp(np.clip(-1.702 * away, -700, 700)))
