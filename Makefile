@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # where every core has a process, the threads of NumPy's matrix products would wait for each other, busily
 ONE_EACH := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-# tests wait for processes a third of their time: one more worker than cores, up to four
-WORKERS = $(shell $(BIN)/python -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
+# tests wait for processes a third of their time: two workers a core, up to four
+WORKERS = $(shell $(BIN)/python -c "import os; print(min(4, 2 * (os.cpu_count() or 1)))")
 
 .PHONY: demo test test-here test-spark wheel docs warm debian lint bench soak format clean
 .DELETE_ON_ERROR:

@@ -13,7 +13,7 @@ import pytest
 import forks
 import likewise
 import runs
-from likewise.apps.link import chance_model, checkpoints
+from likewise.apps.link import checkpoints
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.io.workspace import STEPS, WORK, Draft
 
@@ -22,14 +22,6 @@ STAGES = [("compare_fields", ["block"]), ("learn", ["block", "compare_fields"])]
 
 class Interrupted(Exception):
     """Raised from a progress function."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def as_many_random_pairs(few_random_pairs):
-    """As many as a process of its own draws."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chance_model, "RANDOM", few_random_pairs)
-        yield
 
 
 @pytest.fixture(autouse=True)
