@@ -7,8 +7,9 @@
 
 Each request asks for the ten items that are most similar to one document. Connections are kept open, and each sends its
 next request when it has the answer. The corpus is planted (planted.py), and the queries are copies of its documents, as
-in index.py. Load and service share the cores of the machine. Rows of results/serve.json that a run does not measure
-stay as they are.
+in index.py. Load and service share the cores of the machine. Beside it, in the same run, the same server with a route
+of FastAPI that reads the body and does nothing: the row of 0 items. Rows of results/serve.json that a run does not
+measure stay as they are.
 """
 
 from __future__ import annotations
@@ -59,13 +60,27 @@ done = function(summary, latency)
     latency.max / 1e3, e.connect + e.read + e.write + e.status + e.timeout))
 end
 """
+NOTHING = """
+from fastapi import FastAPI, Request, Response
+from likewise.serve.server import listen, serve_app
+app = FastAPI()
+@app.post("/query")
+async def query(request: Request) -> Response:
+    await request.body()
+    return Response(b'{"answers": [[]]}', media_type="application/json")
+bound = listen("127.0.0.1", 0)
+print('{"url": "http://127.0.0.1:%d"}' % bound.getsockname()[1], flush=True)
+serve_app(app, bound, 30.0, None)
+"""
 console = Console(highlight=False, width=120)
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[int, int]]:
-    """Start the service; yield its port and its process."""
+def served(folder: Path | None) -> Iterator[tuple[int, int]]:
+    """Start the service, or one that does nothing; yield its port and its process."""
     words = [sys.executable, "-m", "likewise", "serve", str(folder), "--port", "0", "--quiet"]
+    if folder is None:
+        words = [sys.executable, "-c", NOTHING]
     environment = {**os.environ, "LIKEWISE_TOKEN": TOKEN}
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
@@ -176,9 +191,8 @@ def filled(items: int) -> tuple[Path, Path]:
     return folder, bodies
 
 
-def measured(items: int, given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Serve an index of so many documents, and load it with each number of connections."""
-    folder, bodies = filled(items)
+def measured(items: int, folder: Path | None, bodies: Path, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Serve an index of so many documents, or nothing, and load it with each number of connections."""
     load = by_wrk if given.tool == "wrk" else by_python
     with bodies.open() as lines:
         text = json.loads(lines.readline())["text"]
@@ -186,7 +200,7 @@ def measured(items: int, given: argparse.Namespace) -> list[dict[str, Any]]:
     with served(folder) as (port, pid):
         load(port, bodies, 2, 1)
         for clients in given.clients or [1, 8]:
-            with writing(port, text, given.writing) as statuses:
+            with writing(port, text, given.writing and folder is not None) as statuses:
                 found = load(port, bodies, clients, given.seconds)
             rows.append(
                 {
@@ -207,7 +221,6 @@ def measured(items: int, given: argparse.Namespace) -> list[dict[str, Any]]:
                     "date": time.strftime("%Y-%m-%d"),
                 }
             )
-    shutil.rmtree(folder)
     return rows
 
 
@@ -233,12 +246,14 @@ def main() -> None:
     for name in names:
         table.add_column(name, justify="right")
     for items in given.items or [20_000]:
-        rows = measured(items, given)
+        folder, bodies = filled(items)
+        rows = [*measured(0, None, bodies, given), *measured(items, folder, bodies, given)]
+        shutil.rmtree(folder)
         keep(rows)
         for row in rows:
             refused = f" ({row['additions_refused']} refused)" if row["additions_refused"] else ""
             table.add_row(
-                f"{items:,}",
+                f"{row['items']:,}",
                 f"{row['connections']}",
                 f"{row['requests_per_second']:,.0f}",
                 *(f"{row[name]:.2f}" for name in ("p50_ms", "p99_ms", "max_ms")),

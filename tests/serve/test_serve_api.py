@@ -315,11 +315,11 @@ def test_a_change_that_takes_too_long_says_that_it_may_still_be_made(index, clie
 def test_a_fault_is_one_line_for_the_client_and_more_in_the_log(index, client_of, monkeypatch):
     lines = []
     client = client_of(index, log=lines.append)
-    monkeypatch.setattr(index, "query", lambda *args, **more: 1 // 0)
+    monkeypatch.setattr(index, "answers", lambda *args, **more: 1 // 0)
     message = error(client.post("/query", json={"text": "a"}), 500)
     assert "ZeroDivision" not in message
     assert "ZeroDivisionError" in lines[-1]["fault"]
-    monkeypatch.setattr(index, "query", lambda *args, **more: index._store.nothing)
+    monkeypatch.setattr(index, "answers", lambda *args, **more: index._store.nothing)
     error(client.post("/query", json={"text": "a"}), 500)
     assert client.get("/health").json() == {"status": "ok"}
     assert "likewise_errors_total 2" in client.get("/metrics").text
@@ -340,7 +340,7 @@ def test_an_index_that_cannot_be_read_now_is_not_the_fault_of_the_client(index, 
         raise LikewiseError(f"{index.where}: does not answer")
 
     client = client_of(index)
-    monkeypatch.setattr(index, "query", gone)
+    monkeypatch.setattr(index, "answers", gone)
     answer = client.post("/query", json={"text": "a"})
     assert error(answer, 503) == "the index: does not answer"
     assert answer.headers["retry-after"] == "1"

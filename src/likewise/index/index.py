@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from likewise.base import checks
-from likewise.base.arrays import to_arrow
+from likewise.base.arrays import Ints, to_arrow
 from likewise.base.runlog import Progress, RunLog
 from likewise.base.words import counted
 from likewise.errors import InputError, LikewiseError, OutputError, ParameterError
@@ -343,15 +344,22 @@ class Index:
             query's shingles that an item has, for which the index must be made with containment=True. Every such item
             is found; an empty query has none.
         """
+        names = None if ids is None else as_ids(ids, f"{OWNER}.query")
+        query, found, value = self.answers(items, k, threshold, measure, within, names)
+        left = to_arrow(query) if names is None else names.take(to_arrow(query))
+        return pa.Table.from_arrays([left, found, to_arrow(value)], ["id_a", "id_b", self.scheme.measured])
+
+    def answers(
+        self, items: Any, k: int | None, threshold: float | None, measure: str | None, within: float | None, ids: Any
+    ) -> tuple[Ints, Any, NDArray[np.float64]]:
+        """Return what `query` makes a table of: the numbers of queries, the ids of items, similarities or distances."""
         owner = f"{OWNER}.query"
         best, scheme = 0 if k is None else checks.whole(owner, "k", k), self.scheme
         question = scheme.question(owner, self.where, best, threshold, measure, within)
-        names = None if ids is None else as_ids(ids, owner)
         with self._store.read() as snapshot:
             view = self._seen(snapshot, OF_QUERIES)
-            query, row, value = scheme.answers(view, items, question, names, owner, self.threads)
-            left = to_arrow(query) if names is None else names.take(to_arrow(query))
-            return pa.Table.from_arrays([left, view.ids(row), to_arrow(value)], ["id_a", "id_b", scheme.measured])
+            query, row, value = scheme.answers(view, items, question, ids, owner, self.threads)
+            return query, view.ids(row), value
 
     def remove(self, ids: Any, *, missing: str = "error") -> int:
         """Remove the items with these ids, all of them or, if there is an error, none; return how many.

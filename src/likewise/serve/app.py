@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -93,17 +93,16 @@ def make_app(
     app.add_middleware(Guard, hosts=settings.hosts, metrics=metrics, log=log)
     _answer_errors(app, index.where)
 
-    # FastAPI would run these in threads if they were not coroutines, which took longer than a query.
-    async def reader(request: Request) -> None:
+    # Called by the routes, not dependencies of FastAPI, which take as long as a query.
+    def check_reader(request: Request) -> None:
         if settings.private:
             _check_token(tokens, request, READ)
 
-    async def writer(request: Request) -> None:
+    def check_writer(request: Request) -> None:
         if not tokens.writable:
             raise Refusal(403, "this service is read-only: it has no token that may write", CLOSE)
         _check_token(tokens, request, WRITE)
 
-    may_read, may_write = [Depends(reader)], [Depends(writer)]
     needs_token: dict[str, Any] = {"security": [{SCHEME: []}]}
     if_private = needs_token if settings.private else {}
 
@@ -121,53 +120,52 @@ def make_app(
 
     @app.post(
         "/query",
-        dependencies=may_read,
         response_model=QueryAnswer,
         openapi_extra={**schema(QueryBody), **if_private},
         responses=_errors(400, 401, 408, 413, 415, 422, 503, 504),
     )
     async def query(request: Request) -> Response:
         """Return the items of the index that are similar to these, for each the most similar first."""
+        check_reader(request)
         return await with_body("query", request, service.query)
 
     @app.post(
         "/items",
-        dependencies=may_write,
         response_model=Added,
         openapi_extra={**schema(AddBody), **needs_token},
         responses=_errors(400, 401, 403, 408, 409, 413, 415, 422, 503, 504, 507),
     )
     async def add(request: Request) -> Response:
         """Add items. They are on disk, and found by queries, when the answer arrives."""
+        check_writer(request)
         return await with_body("write", request, service.add)
 
     @app.get(
         "/items/{id:path}",
-        dependencies=may_read,
         response_model=Item,
         openapi_extra=if_private,
         responses=_errors(400, 401, 404, 503, 504),
     )
     async def item(request: Request, id: str) -> Response:
         """Return an item as it was added."""
+        check_reader(request)
         return _json(await lanes["query"].run(service.get, _id(request)))
 
     @app.delete(
         "/items/{id:path}",
-        dependencies=may_write,
         response_model=Removed,
         openapi_extra=needs_token,
         responses=_errors(400, 401, 403, 404, 503, 504, 507),
     )
     async def remove(request: Request, id: str) -> Response:
         """Remove an item."""
+        check_writer(request)
         return _json(await lanes["write"].run(service.remove, _id(request)))
 
-    @app.get(
-        "/info", dependencies=may_read, response_model=Info, openapi_extra=if_private, responses=_errors(401, 503, 504)
-    )
-    async def info() -> Response:
+    @app.get("/info", response_model=Info, openapi_extra=if_private, responses=_errors(401, 503, 504))
+    async def info(request: Request) -> Response:
         """Return the settings of the index and the limits of the service."""
+        check_reader(request)
         return _json(await lanes["status"].run(service.info))
 
     @app.get("/health", response_model=Health, responses=_errors(500, 503, 504))
@@ -178,13 +176,13 @@ def make_app(
 
     @app.get(
         "/metrics",
-        dependencies=may_read,
         response_class=Response,
         openapi_extra=if_private,
         responses=_errors(401, 503, 504),
     )
-    async def prometheus() -> Response:
+    async def prometheus(request: Request) -> Response:
         """Return counters in the text format of Prometheus."""
+        check_reader(request)
         items = await lanes["status"].run(service.count)
         text = metrics.text(items, {name: lane.inside for name, lane in lanes.items()})
         return Response(text, media_type=CONTENT_TYPE)
@@ -195,8 +193,9 @@ def make_app(
             raise Refusal(404, "there is no such page")
         return found
 
-    @app.get("/example", dependencies=may_read, include_in_schema=False)
-    async def example() -> Response:
+    @app.get("/example", include_in_schema=False)
+    async def example(request: Request) -> Response:
+        check_reader(request)
         return _json(await lanes["query"].run(service.example))
 
     @app.get("/", include_in_schema=False)

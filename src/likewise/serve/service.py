@@ -69,11 +69,11 @@ class Service:
         if isinstance(self.index.scheme, VectorScheme) and asked.text is not None:
             raise Refusal(422, "this index holds vectors: give 'items', lists of numbers")
         given = self._given(items)
-        found = self.index.query(given, asked.k, asked.threshold, asked.measure, within=asked.within)
-        measured = found.column_names[2]
+        asked_for = asked.k, asked.threshold, asked.measure, asked.within
+        queries, ids, values = self.index.answers(given, *asked_for, None)
+        measured = self.index.scheme.measured
         answers: list[list[dict[str, Any]]] = [[] for _ in items]
-        columns = (found.column(name).to_pylist() for name in ("id_a", "id_b", measured))
-        for query, id, value in zip(*columns, strict=True):
+        for query, id, value in zip(queries.tolist(), ids.to_pylist(), values.tolist(), strict=True):
             answers[query].append({"id": id, measured: value})
         return _packed({"answers": answers})
 
