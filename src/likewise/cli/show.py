@@ -242,6 +242,10 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
         rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
         compared = count(counts["compared"], "candidate")
         yield f"{tables['plan']}; recall {tables['recall']:.4f}; {compared} compared{rest}"
+    if stats["certificate"]:
+        from likewise.search.recall.certificate import Certificate
+
+        yield str(Certificate(**stats["certificate"])).replace("document", "vector")
     yield from notes(stats)
     yield from abridged(stats, "vectors")
 
