@@ -149,7 +149,9 @@ def dedup(
     if unit is not None and (engine == "spark" or _is_spark_frame(source)):
         raise ParameterError("The 'unit' parameter of dedup is for engine='local' only; on Spark it cuts nothing.")
     if measure in DISTANCES and (engine == "spark" or _is_spark_frame(source)):
-        raise ParameterError(f"The measure {measure!r} of dedup is for engine='local' only; Spark has pairs of vectors.")
+        raise ParameterError(
+            f"The measure {measure!r} of dedup is for engine='local' only; Spark has pairs of vectors."
+        )
     against = list(against) if isinstance(against, list) else [] if against is None else [against]
     request = job.DedupRequest(
         source=source, text=text, id=id, shingle=shingle, threshold=threshold, measure=measure, recall=recall,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Sets, to_arrow
 from likewise.base.runlog import RunLog, run_json
 from likewise.errors import InputError, ParameterError
-from likewise.io.read import Files
 from likewise.io.workspace import Workspace
 from likewise.jobs.explain.traces import SetTrace, VectorTrace
 from likewise.jobs.inputs import SearchRequest, check_distance

@@ -15,8 +15,8 @@ from likewise.base.arrays import Ints, to_arrow
 from likewise.base.runlog import RunLog
 from likewise.errors import ParameterError
 from likewise.io.objects import kind_of, table_of
-from likewise.io.read import Files, ReadOptions, Source
-from likewise.io.read.vector_rows import ArrayRows, WholeTable, table_files
+from likewise.io.read import Files, Source
+from likewise.io.read.vector_rows import ArrayRows, WholeTable, opened_rows, vector_options
 from likewise.jobs.dedup import OWNER, DedupRequest, check_unchanged
 from likewise.jobs.explain.reasons import VectorReason
 from likewise.jobs.explain.traces import VectorTrace, row_of
@@ -129,7 +129,7 @@ class _OpenedRows:
         several = isinstance(source, list | tuple)
         named = several and source and all(isinstance(one, str | os.PathLike) for one in source)
         self._found = []
-        self._options = ReadOptions(text=settings.vector, sets=True, owner=OWNER)
+        self._vector = settings.vector
         self._kind = kind_of(source)
         self.given = source
         if isinstance(source, str | os.PathLike | Files) or named:
@@ -150,7 +150,5 @@ class _OpenedRows:
                 return ArrayRows([self.given], kind=self._kind)
             if isinstance(self.given, list | tuple):
                 return ArrayRows([np.asarray(self.given) if self.given else vectors.table], kind=self._kind)
-            return WholeTable(self.given, self._kind, self._options)
-        if self._found[0].path.suffix.lower() == ".npy":
-            return ArrayRows.of_files(self._found)
-        return table_files(self._found, [entry["rows"] for entry in vectors.inputs], self._options)
+            return WholeTable(self.given, self._kind, vector_options(self._vector, OWNER))
+        return opened_rows(self._found, [entry["rows"] for entry in vectors.inputs], self._vector, OWNER)

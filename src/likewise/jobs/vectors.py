@@ -72,7 +72,9 @@ def settings_of(request: Any, unused: Given) -> VectorSettings:
         )
     unused = {**unused, **request.reading}
     checks.unused(request.owner, unused, f"with measure={request.measure!r}, which compares vectors")
-    known = {field.name: getattr(request, field.name) for field in fields(VectorSettings) if hasattr(request, field.name)}
+    known = {
+        field.name: getattr(request, field.name) for field in fields(VectorSettings) if hasattr(request, field.name)
+    }
     return VectorSettings(**known)
 
 

@@ -80,9 +80,7 @@ def test_the_same_rows_go_as_in_the_plainest_way(measure, data):
     expected = outcome(table, measure, within, keep, scores)
     columns = {"vector": "v", "id": "name"}
     threads = data.draw(st.sampled_from([1, 2]))
-    result = likewise.dedup(
-        arrow(rows, measure), measure=measure, within=within, keep=keep, threads=threads, **columns
-    )
+    result = likewise.dedup(arrow(rows, measure), measure=measure, within=within, keep=keep, threads=threads, **columns)
     removed = {row["id"]: row for row in result.removed.to_pylist()}
     assert set(removed) == {f"n{row}" for row in expected}
     for row, partners in expected.items():
@@ -154,7 +152,8 @@ def test_several_files_keep_their_names(tmp_path):
     result = likewise.dedup([tmp_path / "a.npy", tmp_path / "b.npy"], measure="l2", within=1, out=tmp_path / "clean")
     assert np.array_equal(result.kept, POINTS[:2])
     rest = np.load(tmp_path / "clean/kept/b.npy")
-    assert rest.shape == (0, 2) and rest.dtype == np.dtype(">f4")
+    assert rest.shape == (0, 2)
+    assert rest.dtype == np.dtype(">f4")
 
 
 def test_of_an_array_the_kept_rows_are_an_array_of_its_shape(tmp_path):
@@ -202,10 +201,12 @@ def test_recall_is_certified_and_the_same_with_other_means(tmp_path):
     assert one.stats["method"]["taken"] == "lsh"
     true = likewise.pairs(table, measure="angle", within=6, method="exact")
     told = one.stats["certificate"]
-    assert told["true_pairs"] == 2 * len(true) and told["found_pairs"] == 2 * one.pairs.num_rows
+    assert told["true_pairs"] == 2 * len(true)
+    assert told["found_pairs"] == 2 * one.pairs.num_rows
     assert told["recall"] == told["low"] == told["high"] == pytest.approx(one.pairs.num_rows / len(true))
     some = likewise.dedup(table, **{**options, "certify": 500}).stats["certificate"]
-    assert some["documents"] == 500 and some["low"] <= told["recall"] <= some["high"]
+    assert some["documents"] == 500
+    assert some["low"] <= told["recall"] <= some["high"]
     assert likewise.dedup(table, **{**options, "certify": 0}).stats["certificate"] is None
     assert likewise.dedup(table, measure="angle", within=6, method="exact").stats["certificate"] is None
 

@@ -86,9 +86,27 @@ class WholeTable(InMemory):
         self._good = np.ones(table.num_rows, bool)
 
 
-def table_files(files: Sequence[InputFile], rows: Sequence[int], options: ReadOptions) -> Source:
-    """Return files of so many rows each, of which every row counts as read."""
-    source = TableFiles([PARTS[file.format](file, options) for file in files], options)
-    taken = [{"rows": count, "delivered": count, "dropped": []} for count in rows]
-    source.restore({"taken": taken, "aside": [], "broken": [False] * len(rows), "integer_ids": False})
-    return source
+class VectorFiles(TableFiles):
+    """Files of rows, so many in each, all of which count as read."""
+
+    def __init__(self, files: Sequence[InputFile], rows: Sequence[int], options: ReadOptions) -> None:
+        super().__init__([PARTS[file.format](file, options) for file in files], options)
+        self._counts = rows
+        taken = [{"rows": count, "delivered": count, "dropped": []} for count in rows]
+        self.restore({"taken": taken, "aside": [], "broken": [False] * len(rows), "integer_ids": False})
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return name, format, size and rows of each file."""
+        return [{**one, "rows": rows} for one, rows in zip(super().describe(), self._counts, strict=True)]
+
+
+def opened_rows(files: Sequence[InputFile], rows: Sequence[int], vector: str, owner: str) -> Source:
+    """Return the rows of files of vectors, of which each has so many."""
+    if files[0].path.suffix.lower() == ".npy":
+        return ArrayRows.of_files(files)
+    return VectorFiles(files, rows, vector_options(vector, owner))
+
+
+def vector_options(vector: str, owner: str) -> ReadOptions:
+    """Return the options for rows with a column of vectors."""
+    return ReadOptions(text=vector, sets=True, owner=owner)

@@ -32,8 +32,7 @@ BATCH = 1 << 14
 
 @dataclass(frozen=True)
 class Vectors:
-    """A table of vectors, and the ids of its rows; None: their numbers. inputs: what was read, for run.json. scores:
-    the columns that a keep policy needs."""
+    """A table of vectors, the ids of its rows (None: their numbers), what was read, and what a keep policy needs."""
 
     table: NDArray[Any]
     ids: Any | None

@@ -45,9 +45,7 @@ def _sample_size(items: int) -> int:
     return min(items, max(FEWEST, min(MOST, items // SHARE)))
 
 
-def certified(
-    space: Space, groups: Groups, found: ScoredPairs, size: int, aim: VectorAim, tick: Tick
-) -> Certificate:
+def certified(space: Space, groups: Groups, found: ScoredPairs, size: int, aim: VectorAim, tick: Tick) -> Certificate:
     """Compare a sample of the vectors with all others; see how many of the pairs within the distance were found.
 
     space: one vector of each group. Copies do not count: they are always found.
