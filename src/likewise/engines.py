@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from likewise.jobs.result import Dedup, Pairs
     from likewise.search.cluster import Keep
 
-DISTANCES = ("angle", "l2", "l1", "hamming")
 ENGINES = ("auto", "local", "spark")
 URLS = ("redis://", "rediss://", "unix://")
 """How the address of an index on a server begins."""
@@ -148,10 +147,6 @@ def dedup(
 
     if unit is not None and (engine == "spark" or _is_spark_frame(source)):
         raise ParameterError("The 'unit' parameter of dedup is for engine='local' only; on Spark it cuts nothing.")
-    if measure in DISTANCES and (engine == "spark" or _is_spark_frame(source)):
-        raise ParameterError(
-            f"The measure {measure!r} of dedup is for engine='local' only; Spark has pairs of vectors."
-        )
     against = list(against) if isinstance(against, list) else [] if against is None else [against]
     request = job.DedupRequest(
         source=source, text=text, id=id, shingle=shingle, threshold=threshold, measure=measure, recall=recall,
@@ -161,6 +156,11 @@ def dedup(
         spill=spill, fresh=fresh, against=tuple(against), add=add, state=state, batch_rows=batch_rows,
         progress=progress, master=master, within=within, vector=vector,
     )  # fmt: skip
+    checks.choice("dedup", "engine", engine, ENGINES)
+    if request.of_vectors and (engine == "spark" or _is_spark_frame(source)):
+        raise ParameterError(
+            f"The measure {measure!r} of dedup is for engine='local' only; Spark has pairs of vectors."
+        )
     on_spark = _on_spark("dedup", engine, master, source)
     if unit is not None:
         from likewise.apps.units import UnitRules, dedup_units
