@@ -50,7 +50,7 @@ print(json.dumps({"seconds": seconds, "cpu_seconds": worked, "stats": result.sta
 
 def unit(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """Give vectors the length 1."""
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
 def made(folder: Path, count: int, width: int) -> None:

@@ -170,6 +170,8 @@ def dedup(
     of_units = {"min_words": (min_words, 5), "more_than": (more_than, 1), "min_left": (min_left, 1)}
     checks.unused("dedup", of_units, "without 'unit'")
     if request.of_vectors:
+        if any(map(is_index, against)):
+            raise ParameterError("The 'against' parameter of dedup cannot be an index of vectors. Name finished runs.")
         from likewise.jobs.vector_dedup import dedup_vectors
 
         return dedup_vectors(request)

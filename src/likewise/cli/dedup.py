@@ -28,6 +28,7 @@ Examples:
   likewise dedup crawl.parquet --unit paragraphs --more-than 10 --min-left 20 --keep none --out clean/   (boilerplate)
   likewise dedup embeddings.npy --measure angle --within 15 --out clean/
   likewise dedup images.parquet --vector clip --id path --measure angle --within 15 --keep max:width --out clean/
+  likewise dedup monday.npy --measure angle --within 15 --against clean/ --out monday/
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup monday.jsonl --against clean/ --out monday/
   likewise dedup monday.jsonl --id url --against seen/ --add --out monday/    (seen/ is an index: likewise index create)

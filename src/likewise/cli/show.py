@@ -231,6 +231,8 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
     counts = stats["counts"]
     copies = counts["items"] - counts["different"]
     yield count(counts["items"], "vector") + (f", {copies:,} of them copies of another" if copies else "")
+    if counts.get("earlier"):
+        yield f"compared with the {count(counts['earlier'], 'vector')} that are known already"
     method, tables, cells = stats["method"], stats["details"].get("tables"), stats["details"].get("cells")
     if method is not None and method["taken"] == "exact":
         yield "exact: all vectors were compared" + (f" ({method['why']})" if method["asked"] == "auto" else "")

@@ -11,23 +11,25 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from likewise.base.arrays import Ints, to_arrow
+from likewise.base.arrays import Ints, part_at, to_arrow
 from likewise.base.runlog import RunLog
 from likewise.errors import ParameterError
 from likewise.io.objects import kind_of, table_of
 from likewise.io.read import Files, Source
 from likewise.io.read.vector_rows import ArrayRows, WholeTable, opened_rows, vector_options
 from likewise.jobs.dedup import OWNER, DedupRequest, check_unchanged
-from likewise.jobs.explain.reasons import VectorReason
-from likewise.jobs.explain.traces import VectorTrace, row_of
+from likewise.jobs.earlier_vectors import EarlierVectors
+from likewise.jobs.explain.reasons import VectorReason, explain_vectors
+from likewise.jobs.explain.traces import row_of
 from likewise.jobs.result import Dedup
 from likewise.jobs.settings import HASHING
 from likewise.jobs.vectors import VectorSettings, aimed, read_vectors, settings_of
-from likewise.search.cluster import NONE, removals
+from likewise.search.cluster import NONE, Removal, removals
 from likewise.search.load import Collection
 from likewise.search.scored import Scores
 from likewise.search.vectors.load import OR_ELSE, Vectors
 from likewise.search.vectors.measured import near_groups
+from likewise.search.vectors.spaces import Space
 
 NO_EFFECT = (
     "shingle", "threshold", *(name for name in HASHING if name not in ("recall", "certify")), "ignore_common", "fresh",
@@ -43,9 +45,14 @@ class DedupVectors(Dedup):
     array of the kept rows. `.stats` is the content of run.json; `.save(directory)` writes everything.
     """
 
-    def __init__(self, vectors: Vectors, *parts: Any) -> None:
+    def __init__(self, vectors: list[Vectors], *parts: Any) -> None:
         super().__init__(*parts)
         self._vectors = vectors
+
+    def _run_json(self) -> dict[str, Any]:
+        stats = super()._run_json()
+        stats["details"]["kept_files"] = self._kept_files
+        return stats
 
     def _similarities(self, left: Ints, right: Ints, similarity: Scores) -> dict[str, Callable[[slice], Any]]:
         return {"distance": lambda part: to_arrow(_distances(similarity[part]))}
@@ -65,10 +72,15 @@ class DedupVectors(Dedup):
         >>> told.distance, told.found
         (5.0, True)
         """
-        rows = [row_of(self._vectors.ids, len(self._vectors.table), value) for value in (id_a, id_b)]
+        names, sizes = (
+            self._collection.ids if self._ids is None else self._ids,
+            [len(one.table) for one in self._vectors],
+        )
+        rows = [row_of(names, sum(sizes), value) for value in (id_a, id_b)]
         low, high = np.sort(self._matches.groups.of[rows])
         found = bool(low == high or ((self._matches.left == low) & (self._matches.right == high)).any())
-        told = VectorTrace((self._vectors,)).explain((id_a, id_b), self.stats, found)
+        a, b = (self._vectors[part].table[row] for part, row in (part_at(sizes, row) for row in rows))
+        told = explain_vectors((id_a, id_b), a, b, self.stats, found)
         outcomes = (self._outcome(value, row) for value, row in zip((id_a, id_b), rows, strict=True))
         return replace(told, notes=(*told.notes, *outcomes))
 
@@ -81,11 +93,6 @@ def _distances(closeness: Scores) -> Scores:
 def check_vectors(request: DedupRequest) -> VectorSettings:
     """Return the settings of a run; raise if one is missing, or given and has no effect."""
     settings = settings_of(request, request.given(*NO_EFFECT))
-    if request.against:
-        raise ParameterError(
-            f"The 'against' parameter of {OWNER} has no vectors to compare with. Give earlier vectors and new ones to "
-            "one run, the earlier ones first."
-        )
     if request.policy.by_length:
         rules = "first, last, none, max:COLUMN, min:COLUMN, or several of them: vectors have no length"
         raise ParameterError.of(OWNER, "keep", rules, str(request.policy))
@@ -95,31 +102,48 @@ def check_vectors(request: DedupRequest) -> VectorSettings:
 def dedup_vectors(request: DedupRequest) -> DedupVectors:
     """Do what was asked for, and write the result to the folder of the request, if it names one."""
     settings, resources, log = check_vectors(request), request.resources, RunLog.of(request.progress)
+    known = EarlierVectors(request.against, settings)
     out = None if request.out is None else Path(request.out)
     opened = _OpenedRows(request.source, settings)
     if out is not None:
         Dedup.check_folder(out, opened.files)
-    (vectors,), space, _ = read_vectors(opened.given, None, settings, resources, log, request.policy.columns)
+    columns = request.policy.columns
+    (vectors,), space, _ = read_vectors(opened.given, None, settings, resources, log, columns, known.read)
+    split = known.count
     source = opened.rows(vectors)
     before = source.identity()
     aim = aimed(settings, resources, space)
-    space.titled = vectors.title
+    space.titled = lambda row: vectors.title(row - split) if row >= split else f"vector {row} of {known.places}"
     with threadpool_limits(1, "blas"):
-        matches = near_groups(space, aim, request.certify, log)
+        matches = near_groups(space, aim, request.certify, log, split)
     with log.stage("cluster"):
         rows = len(vectors.table)
         ranks = request.policy.ranks(np.zeros(rows, np.int64), vectors.scores)
+        ranks = np.concatenate([np.arange(split), ranks + split])
         pairs = matches.left, matches.right, matches.similarity
         removal = removals(matches.groups, *pairs, ranks, matches.copies, none=request.policy.rule == NONE)
+        removal = _of_new(removal, split, space)
     parameters = {**settings.to_dict(), "within": aim.within, "keep": str(request.policy), "certify": request.certify}
     del parameters["k"], parameters["beyond"]
     collection = Collection(rows, None, vectors.ids, vectors.scores, source, None)
-    used = {**parameters, "against": None, **resources.used}
-    result = DedupVectors(vectors, collection, matches, removal, log, used)
+    used = {**parameters, "against": known.places, **resources.used}
+    if split:
+        log.counts["earlier"] = split
+    parts = collection, matches, removal, log, used, known if request.against else None
+    result = DedupVectors([*known.vectors, vectors], *parts)
     if out is not None:
         check_unchanged(source, before)
         result.write(out)
     return result
+
+
+def _of_new(removal: Removal, split: int, space: Space) -> Removal:
+    """Keep the removals of new vectors, and find which of them are equal to a known one."""
+    new = removal.rows >= split
+    rows, keepers, identical = removal.rows[new], removal.keepers[new], removal.identical[new]
+    old = np.flatnonzero((keepers < split) & (removal.similarity[new] == 0))
+    identical[old] = (space.table[rows[old]] == space.table[keepers[old]]).all(axis=1)
+    return Removal(rows, keepers, removal.similarity[new], identical)
 
 
 class _OpenedRows:

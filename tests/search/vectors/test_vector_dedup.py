@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 import likewise
-from likewise.errors import ColumnError, FormatError, InputError, ParameterError
+from likewise.errors import ColumnError, FormatError, IncompatibleError, InputError, ParameterError
 
 WITHIN = {"angle": [0, 20, 60], "l2": [0, 1, 2.5], "l1": [0, 1, 3], "hamming": [0, 1, 2]}
 KEEP = ["first", "last", "none", "max:score", "min:score", "max:score,min:age", "min:age,last"]
@@ -178,6 +178,69 @@ def test_a_table_in_memory_keeps_its_columns(tmp_path):
     assert pq.read_table(tmp_path / "clean/kept/part-0.parquet").to_pylist() == rows[:2]
 
 
+@pytest.mark.parametrize("measure", WITHIN)
+@given(data=st.data())
+def test_new_vectors_are_held_against_earlier_ones(measure, data, tmp_path_factory):
+    first, second = data.draw(tables(measure)), data.draw(tables(measure))
+    keep, within = data.draw(st.sampled_from(KEEP)), data.draw(st.sampled_from(WITHIN[measure]))
+    options = {"measure": measure, "within": within, "vector": "v", "id": "name"}
+    folder = tmp_path_factory.mktemp("earlier")
+    before = likewise.dedup(arrow(first, measure), out=folder / "a", **options).kept
+    kept = [first[int(name[1:])] for name in before["name"].to_pylist()]
+    table = np.array([row for row, _, _ in [*kept, *second]], bool if measure == "hamming" else np.float32)
+    table, split = table.reshape(-1, 3), len(kept)
+    near = {(a, b): far for (a, b), far in naive.pairs(table, measure, within).items() if b >= split}
+    partners = {row: {} for row in range(len(table))}
+    for (a, b), distance in near.items():
+        partners[a][b] = partners[b][a] = distance
+    scores = {"score": [score for _, score, _ in second], "age": [age for _, _, age in second]}
+    left, gone = list(range(split)), set()
+    for row in (split + one for one in preferred(keep, scores)):
+        gone |= {row} if any(one in partners[row] for one in (partners[row] if keep == "none" else left)) else set()
+        left += [] if row in gone else [row]
+    result = likewise.dedup(arrow(second, measure), keep=keep, against=folder / "a", **options)
+    removed = result.removed.to_pylist()
+    assert {row["id"] for row in removed} == {f"n{row - split}" for row in gone}
+    names = before["name"].to_pylist()
+    for told in removed:
+        row = split + int(told["id"][1:])
+        own = told["kept_in"] is None
+        keeper = split + int(told["kept_id"][1:]) if own else names.index(told["kept_id"])
+        assert told["distance"] == pytest.approx(partners[row][keeper], abs=1e-5)
+        assert (told["kind"] == "identical") == bool((table[row] == table[keeper]).all())
+    assert result.pairs.num_rows == len(near)
+    assert result.stats["counts"]["items"] == len(second)
+    assert result.kept["name"].to_pylist() == [f"n{row}" for row in range(len(second)) if row + split not in gone]
+
+
+def test_runs_are_added_to_runs(tmp_path):
+    options = {"measure": "l2", "within": 1}
+    np.save(tmp_path / "b.npy", POINTS[:1])
+    np.save(tmp_path / "a.npy", POINTS[1:2])
+    likewise.dedup([tmp_path / "b.npy", tmp_path / "a.npy"], out=tmp_path / "one", **options)
+    new = np.array([[9, 9], [5, 5], [0, 1.5], [9, 9]], np.float32)
+    two = likewise.dedup(new, against=tmp_path / "one", out=tmp_path / "two", **options)
+    assert two.removed.to_pylist() == [
+        {"id": 1, "kept_id": 1, "distance": 0.0, "kind": "identical", "kept_in": str(tmp_path / "one")},
+        {"id": 2, "kept_id": 0, "distance": 0.5, "kind": "near", "kept_in": str(tmp_path / "one")},
+        {"id": 3, "kept_id": 0, "distance": 0.0, "kind": "identical", "kept_in": None},
+    ]
+    assert two.explain(0, 1).distance == pytest.approx(41**0.5)  # of the run before
+    three = likewise.dedup(new[:2], against=[tmp_path / "one", tmp_path / "two"], **options)
+    assert three.kept.shape == (0, 2)
+    assert three.removed["kept_in"].to_pylist() == [str(tmp_path / "two"), str(tmp_path / "one")]
+    likewise.write_report(two.save(tmp_path / "two"))
+    with pytest.raises(IncompatibleError, match="made with within 1"):
+        likewise.dedup(new, against=tmp_path / "one", measure="l2", within=2)
+    likewise.dedup(["a b", "c d"], out=tmp_path / "texts")
+    with pytest.raises(IncompatibleError, match="compared documents"):
+        likewise.dedup(new, against=tmp_path / "texts", **options)
+    with likewise.Index.create(tmp_path / "index", measure="l2", within=1, dimension=2) as index:
+        index.add([0], new[:1])
+        with pytest.raises(ParameterError, match="cannot be an index of vectors"):
+            likewise.dedup(new, against=index, **options)
+
+
 def test_a_pair_is_explained():
     told = likewise.dedup(POINTS, measure="l2", within=1).explain(0, 4)
     assert (told.distance, told.found) == (0.5, True)
@@ -229,7 +292,7 @@ def test_recall_is_certified_and_the_same_with_other_means(tmp_path):
         ({"within": 5, "text": "body"}, "'text'"),
         ({"within": 5, "fresh": True}, "'fresh'"),
         ({"within": 5, "state": False}, "'state'"),
-        ({"within": 5, "against": "clean"}, "'against'"),
+        ({"within": 5, "add": True}, "'add'"),
         ({"within": 5, "unit": "lines"}, "'unit'"),
         ({"within": 5, "engine": "spark"}, "engine='local' only"),
         ({"within": 5, "method": "exact", "certify": 5}, "'certify'"),

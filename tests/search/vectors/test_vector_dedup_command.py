@@ -91,6 +91,18 @@ def test_what_has_no_effect_is_refused_in_one_line(run, tmp_path, words, said):
     assert not (tmp_path / "clean").exists()
 
 
+def test_a_new_batch_is_held_against_the_old(run, tmp_path):
+    words = ("--measure", "l2", "--within", "0.1")
+    assert run("dedup", "pictures.npy", *words, "--out", "clean").returncode == 0
+    np.save(tmp_path / "new.npy", np.concatenate([BASE[:3], BASE[3:4] + 1]))
+    done = run("dedup", "new.npy", *words, "--against", "clean", "--out", "new")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1] == "compared with the 60 vectors that are known already"
+    assert np.array_equal(np.load(tmp_path / "new/kept/new.npy"), BASE[3:4] + 1)
+    assert pq.read_table(tmp_path / "new/removed.parquet")["kept_in"].to_pylist() == ["clean"] * 3
+    assert "result.explain" in run("explain", "new", "0", "1").stderr
+
+
 def test_a_result_of_vectors_has_no_other_threshold(run):
     assert run("dedup", "pictures.npy", "--measure", "l2", "--within", "0.1", "--out", "clean").returncode == 0
     done = run("rethreshold", "clean", "--threshold", "0.9", "--out", "other")

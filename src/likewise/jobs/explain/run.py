@@ -47,6 +47,10 @@ def explain_run(directory: str | Path, id_a: Any, id_b: Any) -> SetReason | Vect
     if run.command in ("pairs", "nearest"):
         return RunPairs(run).explain(id_a, id_b)
     if run.command == "dedup" and run.parameters.get("within") is not None:
+        if run.parameters.get("against"):
+            raise IncompatibleError(
+                f"{run.folder}: this run was compared with others; result.explain has their vectors"
+            )
         told, removed, names = RunPairs(run).explain(id_a, id_b), run.table("removed"), [id_a, id_b]
         if removed is not None:
             names = pa.array(names).cast(removed.type_of("id")).to_pylist()
