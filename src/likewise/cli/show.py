@@ -114,6 +114,8 @@ def announce_compilation() -> None:
     watch_compilation(COMPILATION.watch)
     if context.params.get("unit"):
         COMPILATION.begin("dedup --unit", quiet())
+    elif context.params.get("within") is not None:
+        return  # vectors need none of what is compiled beside
     elif command in COMPILED_BESIDE and context.params.get("method") == "lsh":
         compile_beside("pairs.scan_band", "clusters", "tuning", "bands")
     elif command in COMPILED_BESIDE:

@@ -271,14 +271,14 @@ class _Run:
         return Dedup(collection, matches, removal, self.log, parameters, self.earlier, about)
 
 
-def check_unchanged(source: Any, inputs: Mapping[str, list[int]] | None) -> None:
-    """Raise if an input file has another size or time than when the run began."""
+def check_unchanged(source: Any, inputs: Mapping[str, list[int]] | None, again: str = " with fresh=True") -> None:
+    """Raise if an input file has another size or time than when the run began; `again` says how to run it again."""
     if not inputs or not isinstance(source, Source):
         return
     now = source.identity(content=False) or {}
     before = {name: [size, time, 0] for name, (size, time, _) in inputs.items()}
     for change in changed_files(before, {name: [*facts[:2], 0] for name, facts in now.items()}):
-        raise InputError(f"{change}: it changed during the run; leave it alone and run again with fresh=True")
+        raise InputError(f"{change}: it changed during the run; leave it alone and run again{again}")
 
 
 def _items(collection: Collection) -> Items:

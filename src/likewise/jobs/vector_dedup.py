@@ -17,6 +17,7 @@ from likewise.errors import ParameterError
 from likewise.io.objects import kind_of, table_of
 from likewise.io.read import Files, Source
 from likewise.io.read.vector_rows import ArrayRows, WholeTable, opened_rows, vector_options
+from likewise.io.seals import identity
 from likewise.jobs.dedup import OWNER, DedupRequest, check_unchanged
 from likewise.jobs.earlier_vectors import EarlierVectors
 from likewise.jobs.explain.reasons import VectorReason, explain_vectors
@@ -72,10 +73,8 @@ class DedupVectors(Dedup):
         >>> told.distance, told.found
         (5.0, True)
         """
-        names, sizes = (
-            self._collection.ids if self._ids is None else self._ids,
-            [len(one.table) for one in self._vectors],
-        )
+        names = self._collection.ids if self._ids is None else self._ids
+        sizes = [len(one.table) for one in self._vectors]
         rows = [row_of(names, sum(sizes), value) for value in (id_a, id_b)]
         low, high = np.sort(self._matches.groups.of[rows])
         found = bool(low == high or ((self._matches.left == low) & (self._matches.right == high)).any())
@@ -107,11 +106,10 @@ def dedup_vectors(request: DedupRequest) -> DedupVectors:
     opened = _OpenedRows(request.source, settings)
     if out is not None:
         Dedup.check_folder(out, opened.files)
-    columns = request.policy.columns
+    columns, before = request.policy.columns, identity(opened.files)
     (vectors,), space, _ = read_vectors(opened.given, None, settings, resources, log, columns, known.read)
     split = known.count
     source = opened.rows(vectors)
-    before = source.identity()
     aim = aimed(settings, resources, space)
     space.titled = lambda row: vectors.title(row - split) if row >= split else f"vector {row} of {known.places}"
     with threadpool_limits(1, "blas"):
@@ -132,7 +130,7 @@ def dedup_vectors(request: DedupRequest) -> DedupVectors:
     parts = collection, matches, removal, log, used, known if request.against else None
     result = DedupVectors([*known.vectors, vectors], *parts)
     if out is not None:
-        check_unchanged(source, before)
+        check_unchanged(source, before, "")
         result.write(out)
     return result
 

@@ -167,6 +167,7 @@ def test_of_an_array_the_kept_rows_are_an_array_of_its_shape(tmp_path):
     assert likewise.dedup([[1.0, 2.0], [1.0, 2.0]], measure="l2", within=0).kept.tolist() == [[1.0, 2.0]]
     assert likewise.dedup([], measure="l2", within=0).kept.shape[0] == 0
     assert "2 kept" in repr(result)
+    assert [axes.get_xlabel() for axes in result.plot().axes] == ["l1 distance", "vectors in a cluster"]
 
 
 def test_a_table_in_memory_keeps_its_columns(tmp_path):

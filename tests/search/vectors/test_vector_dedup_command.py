@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import likewise
+
 RNG = np.random.default_rng(2)
 BASE = RNG.standard_normal((60, 8)).astype(np.float32)
 VECTORS = np.concatenate([BASE, BASE[:5], BASE[5:20] + np.float32(0.01)])
@@ -57,6 +59,35 @@ def test_the_same_bytes_again_and_with_other_means(run, tmp_path):
         assert done.returncode == 0, done.stderr
         runs.append([(tmp_path / "clean" / name).read_bytes() for name in (*FILES, "kept/pictures.npy")])
     assert runs[0] == runs[1] == runs[2]
+
+
+@pytest.mark.parametrize("stage", ["read", "look", "compare", "cluster", "tables", "write"])
+def test_a_run_that_is_stopped_and_run_again_gives_the_same_bytes(tmp_path, stage):
+    np.save(tmp_path / "pictures.npy", VECTORS)
+    options = {"measure": "l2", "within": 0.1}
+    likewise.dedup(tmp_path / "pictures.npy", out=tmp_path / "whole", **options)
+
+    def stopping(now, done, total):
+        if now == stage:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        likewise.dedup(tmp_path / "pictures.npy", out=tmp_path / "clean", progress=stopping, **options)
+    assert not (tmp_path / "clean/run.json").exists()
+    likewise.dedup(tmp_path / "pictures.npy", out=tmp_path / "clean", **options)
+    for name in (*FILES, "kept/pictures.npy"):
+        assert (tmp_path / "clean" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_an_input_that_changes_is_noticed(tmp_path):
+    np.save(tmp_path / "pictures.npy", VECTORS)
+
+    def changing(now, done, total):
+        if now == "cluster":
+            np.save(tmp_path / "pictures.npy", VECTORS[:10])
+
+    with pytest.raises(likewise.InputError, match=r"it changed during the run; leave it alone and run again$"):
+        likewise.dedup(tmp_path / "pictures.npy", measure="l2", within=0.1, out=tmp_path / "o", progress=changing)
 
 
 def test_a_run_that_fails_leaves_the_earlier_result(run, tmp_path):
