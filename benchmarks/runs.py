@@ -34,6 +34,7 @@ REQUIREMENTS: dict[str, list[str]] = {
     ],
     "datatrove": ["datatrove[io,processing]==0.10.1", "spacy==3.8.18", "pyarrow==26.0.1"],
     "faiss": ["faiss-cpu==1.15.1", "numpy==2.4.6"],
+    "semhash": ["semhash==0.5.0", "usearch==2.26.6", "vicinity==0.4.6", "numpy==2.4.6"],
     "hnswlib": ["hnswlib==0.8.0", "numpy==2.4.6"],
     "splink": ["splink==5.0.0", "duckdb==2.0.0", "sqlglot==30.30.0", "pyarrow==26.0.1"],
     "recordlinkage": [

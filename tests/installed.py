@@ -230,6 +230,7 @@ link people.csv others.csv --validate born --out linked
 passages 0.txt --sources 1.txt --out copied
 decontaminate 0.txt --tests 1.txt --out untested
 dedup docs.jsonl --unit lines --out single
+dedup vectors.npy --measure l2 --within 1 --out apart
 explain 0.txt 1.txt --html why.html
 explain clean 0 1
 articles docs.jsonl --out stories

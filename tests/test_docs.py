@@ -139,7 +139,7 @@ def test_console_sessions(name: str, tmp_path: Path) -> None:
 def test_rows_of_the_readme(tmp_path: Path) -> None:
     """What the table says at the prompt and in Python is run, and leaves the same result."""
     rows = re.findall(r"^\| [^|]+ \| `(likewise [^`]+)` \| `(likewise\.[^`]+)` \|$", TEXTS["README.md"], re.MULTILINE)
-    assert len(rows) == 8
+    assert len(rows) == 9
     for folder in (tmp_path / "prompt", tmp_path / "python"):
         made_for_the_readme(folder)
     names = {"likewise": likewise, "ids": ["library/a.txt"], "texts": [COPIED]}

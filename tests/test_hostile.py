@@ -291,6 +291,10 @@ JOBS = {
     ),
     "nearest": (likewise.nearest, {"source": POINTS, "other": POINTS, "k": 1, "measure": "angle", **VECTORS}),
     "passages": (likewise.passages, {"suspects": TEXTS, "sources": TEXTS, "length": 3, "gap": 1, "threads": 1}),
+    "dedup of vectors": (
+        likewise.dedup,
+        {"source": POINTS, "measure": "l2", "within": 1.0, "keep": "first", "certify": 5, **VECTORS},
+    ),
     "dedup of lines": (
         likewise.dedup,
         {

@@ -13,8 +13,8 @@ PUBLIC = {
     "functions": "articles candidates choose_k decontaminate dedup explain fingerprints identical link mirrors "
     "nearest pairs passages plan recommend relink rethreshold tune write_report",
     "index": "Index",
-    "results": "Articles Decontamination Dedup DedupUnits Explanation Fingerprints Forecast Links Mirrors Nearest "
-    "Pairs Passages Recommendations",
+    "results": "Articles Decontamination Dedup DedupUnits DedupVectors Explanation Fingerprints Forecast Links "
+    "Mirrors Nearest Pairs Passages Recommendations",
     "sets and shinglers": "Chars Keep Sets StopWords Tokens Urls Words",
     "families": "Banding BitSampling BitSignatures CauchyLines GridTriples Hyperplanes MinHash RandomLines SameField "
     "SignSketch Signatures SimHash Similarities Stripes UnaryCode WeightedMinHash",

@@ -59,6 +59,7 @@ ABOUT = {
     "spark": ("spark.py", "a million documents by the local engine and on Spark"),
     "units": ("units.py", "planted lines and paragraphs cut out of documents, beside datatrove"),
     "text": ("text.py", "500 MB of text beside its peers"),
+    "vectors-dedup": ("vectors_dedup.py", "planted near-duplicates among vectors, beside semhash"),
     "vectors": ("vectors.py", "joins of vectors and codes beside FAISS"),
 }
 OPENING = """# All results

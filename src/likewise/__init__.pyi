@@ -37,6 +37,7 @@ from .families.weighted import SimHash, WeightedMinHash
 from .index import Index
 from .jobs.plan import Forecast, plan
 from .jobs.result import Dedup, Nearest, Pairs
+from .jobs.vector_dedup import DedupVectors
 from .jobs.vectors import nearest
 from .report import write_report
 from .search.cluster import Keep
@@ -57,6 +58,7 @@ __all__ = [
     "Decontamination",
     "Dedup",
     "DedupUnits",
+    "DedupVectors",
     "Explanation",
     "Fingerprints",
     "Forecast",

@@ -38,6 +38,8 @@ def dedup(
     shingle: str | Shingler = "words:5",
     threshold: float = 0.8,
     measure: str = "jaccard",
+    within: float | None = None,
+    vector: str = "vector",
     recall: float = 0.99,
     method: str = "auto",
     estimate: bool = False,
@@ -123,6 +125,14 @@ def dedup(
 
     A parameter that has no effect in a call is an error.
 
+    Vectors: with measure "angle" (degrees), "l2", "l1" or "hamming", vectors at most `within` apart are near, and one
+        of them is kept. source: what `pairs` takes; `vector` is the column that has them. recall, method, certify,
+        keep (but for longest and shortest) and what is about resources mean the same. The result is a `DedupVectors`,
+        with a distance in place of the similarity.
+
+    >>> dedup([[0, 0], [3, 4], [9, 9]], measure="l2", within=5).removed.to_pylist()
+    [{'id': 1, 'kept_id': 0, 'distance': 5.0, 'kind': 'near'}]
+
     unit: "lines" or "paragraphs" (text between blank lines) are compared and cut instead of whole documents: one that
         an earlier document has, too, word for word but for case, punctuation and blanks. Units of fewer than
         `min_words` words stay, and so do those that at most `more_than` documents have. With keep="none" a unit is also
@@ -144,8 +154,13 @@ def dedup(
         max_slots=max_slots, ignore_common=ignore_common, certify=certify, on_error=on_error,
         encoding_errors=encoding_errors, lines=lines, html=html, plain=plain, hidden=hidden, out=out, memory=memory,
         spill=spill, fresh=fresh, against=tuple(against), add=add, state=state, batch_rows=batch_rows,
-        progress=progress, master=master,
+        progress=progress, master=master, within=within, vector=vector,
     )  # fmt: skip
+    checks.choice("dedup", "engine", engine, ENGINES)
+    if request.of_vectors and (engine == "spark" or _is_spark_frame(source)):
+        raise ParameterError(
+            f"The measure {measure!r} of dedup is for engine='local' only; Spark has pairs of vectors."
+        )
     on_spark = _on_spark("dedup", engine, master, source)
     if unit is not None:
         from likewise.apps.units import UnitRules, dedup_units
@@ -154,6 +169,12 @@ def dedup(
         return cast("Dedup", dedup_units(request, UnitRules(unit, min_words, more_than, min_left, chosen)))
     of_units = {"min_words": (min_words, 5), "more_than": (more_than, 1), "min_left": (min_left, 1)}
     checks.unused("dedup", of_units, "without 'unit'")
+    if request.of_vectors:
+        if any(map(is_index, against)):
+            raise ParameterError("The 'against' parameter of dedup cannot be an index of vectors. Name finished runs.")
+        from likewise.jobs.vector_dedup import dedup_vectors
+
+        return dedup_vectors(request)
     if not on_spark:
         with known_items(request.against) as known:
             return job.dedup(request, known)

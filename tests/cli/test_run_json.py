@@ -36,6 +36,7 @@ CALLS: dict[str, list[str]] = {
     "dedup of stop words": ["dedup docs.parquet --shingle stopwords:auto --out run"],
     "dedup against": ["dedup docs.parquet --out first", "dedup more.parquet --against first --out run"],
     "dedup of lines": ["dedup docs.parquet --unit lines --min-words 2 --out run"],
+    "dedup of vectors": ["dedup vectors.npy --measure l2 --within 0.5 --method lsh --certify 5 --out run"],
     "rethreshold": ["dedup docs.parquet --out first", "rethreshold first --threshold 0.9 --out run"],
     "pairs": ["pairs docs.parquet --with more.parquet --out run"],
     "pairs by hashing": ["pairs docs.parquet --method lsh -k 2 --out run"],

@@ -47,6 +47,7 @@ CALLS = {
     "link of two": ["link people.csv others.csv --validate born --out run"],
     "link of one": ["link people.csv --weight name=2 --weight address=1 --out run"],
     "passages": ["passages docs.parquet --sources docs.parquet --not-itself --out run"],
+    "dedup of vectors": ["dedup vectors.npy --measure l2 --within 0.5 --out run"],
     "dedup of lines": ["dedup docs.parquet --unit lines --min-words 2 --out run"],
     "decontaminate": ["decontaminate docs.parquet --tests one.parquet --action cut --out run"],
     "articles": ["articles docs.parquet --shingle words:3 --by source --out run"],

@@ -26,6 +26,9 @@ Examples:
   likewise dedup answers.jsonl --keep none --out single/             (all copies go, not all but one)
   likewise dedup crawl.parquet --unit lines --out clean/             (lines of earlier pages are cut out of later ones)
   likewise dedup crawl.parquet --unit paragraphs --more-than 10 --min-left 20 --keep none --out clean/   (boilerplate)
+  likewise dedup embeddings.npy --measure angle --within 15 --out clean/
+  likewise dedup images.parquet --vector clip --id path --measure angle --within 15 --keep max:width --out clean/
+  likewise dedup monday.npy --measure angle --within 15 --against clean/ --out monday/
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup monday.jsonl --against clean/ --out monday/
   likewise dedup monday.jsonl --id url --against seen/ --add --out monday/    (seen/ is an index: likewise index create)
@@ -44,17 +47,22 @@ DIR will contain:
 With --unit, DIR will contain kept/, run.json, report.html, and:
   cuts.parquet       id of the document, start and end in it (in characters; the end is exclusive), words, text,
                      repeated_id (the first document that has it), documents (how many have it)
-  removed.parquet    id, why (empty or short), words_left: documents of which too little is left"""
+  removed.parquet    id, why (empty or short), words_left: documents of which too little is left
+
+\b
+Of vectors the tables have a distance in place of the similarity."""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
 @shared.choice(
     "--measure",
-    ["jaccard", "containment"],
+    ["jaccard", "containment", *shared.DISTANCES],
     "jaccard",
-    "When a document goes: if it is similar to a kept one, or if this share of its shingles, --threshold, is in a kept "
-    "one, however long that is.",
+    "When a document goes: if it is similar to a kept one (jaccard), or if this share of its shingles, --threshold, is "
+    "in a kept one, however long that is (containment). When a vector goes: if it is at most --within from a kept one.",
 )
+@shared.within
+@shared.vector
 @shared.keep(
     None,
     "Which document to keep: {}. With none, all documents go that are similar to another.  [default: first; by "
@@ -108,7 +116,8 @@ def dedup(
 
     With --unit, cut the lines or paragraphs that other documents have, too.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs. Vectors: .npy files
+    with one vector per row, or Parquet, Arrow or JSONL files with a column of lists.
     """
     import likewise
     from likewise.base import checks
@@ -116,6 +125,10 @@ def dedup(
     from likewise.io.read import Files
     from likewise.jobs.result import Dedup
 
+    of_vectors = options["measure"] in shared.DISTANCES
+    for option, told in (("--sets", options["sets"]), ("--by", context.meta.get(shared.BY))):
+        if of_vectors and told:
+            raise ParameterError(f"{option} has no effect with --measure {options['measure']}, which compares vectors.")
     shared.take_sets(context, options)
     given = Files(inputs)
     target = shared.location(out, options["engine"])
@@ -125,7 +138,7 @@ def dedup(
     if options["unit"] and context.meta.get(shared.BY):
         raise ParameterError("--by has no effect with --unit")
     show.announce_compilation()
-    if against:
+    if against and not of_vectors:
         checks.unused("dedup", {"estimate": (options["estimate"], False)}, "with 'against', which compares documents")
         options.update(_settings_of(context, list(against)))
     with show.progress(as_json) as observer:
@@ -133,7 +146,8 @@ def dedup(
     if options["unit"]:
         show.report(result.stats, as_json, _cut(result.stats), target)
         return
-    lines = [*show.opening(result.stats), show.outcome(result.stats)]
+    opening = show.opening_vectors(result.stats) if of_vectors else show.opening(result.stats)
+    lines = [*opening, show.outcome(result.stats)]
     if "added" in result.stats["counts"]:
         lines.append(f"added {show.count(result.stats['counts']['added'], 'document')} to the index")
     show.report(result.stats, as_json, lines, target, getattr(result, "held", None))

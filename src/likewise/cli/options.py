@@ -161,6 +161,10 @@ estimate = click.option(
     help="Do not verify pairs: accept those whose signatures agree in at least the fraction --threshold of "
     "their slots. Similarities are then estimates, with a standard error.",
 )
+DISTANCES = ["angle", "l2", "l1", "hamming"]
+within = click.option(
+    "--within", type=float, metavar="DISTANCE", help="Maximum distance of a pair of vectors; angles in degrees."
+)
 vector = column("--vector", "vector", "Column with the vectors.")
 length = whole(
     "--length", 8, "Every shared run of this many words is found; a passage has at least this many equal words."
@@ -271,7 +275,8 @@ search = together(
         "--certify",
         type=int,
         metavar="N",
-        help="Measure the recall of the run on N random documents; 0: skip this.  [default: about 5 % of the run]",
+        help="Measure the recall of the run on N random documents; 0: skip this.  [default: about 5 % of the run; of "
+        "vectors one in 50, at most 1,000]",
     ),
     click.option(
         "--ignore-common",

@@ -11,7 +11,6 @@ from likewise.cli import options as shared
 from likewise.cli import show
 
 SIMILARITIES = ["jaccard", "containment", "cosine", "dice", "overlap"]
-DISTANCES = ["angle", "l2", "l1", "hamming"]
 FILTERS = {
     "none": "all pairs",
     "length": "of similar length (3.9.3)",
@@ -50,14 +49,12 @@ with --estimate, id_a, id_b, estimated_similarity and standard_error."""
 @shared.spreadsheet
 @shared.choice(
     "--measure",
-    [*SIMILARITIES, *DISTANCES],
+    [*SIMILARITIES, *shared.DISTANCES],
     "jaccard",
     "A similarity of documents and sets, with --threshold (containment: of id_a's set in id_b's; overlap: shared "
     "elements / elements of the smaller set), or a distance of vectors, with --within.",
 )
-@click.option(
-    "--within", type=float, metavar="DISTANCE", help="Maximum distance of a pair of vectors; angles in degrees."
-)
+@shared.within
 @click.option(
     "--below",
     type=float,
@@ -99,7 +96,7 @@ def pairs(
     explain = options["explain"]
     if out is None and not explain:
         raise ParameterError("Use --out PATH to write the pairs, or --explain to show how they are found.")
-    if options["sets"] and options["measure"] in DISTANCES:
+    if options["sets"] and options["measure"] in shared.DISTANCES:
         raise ParameterError(f"--sets has no effect with --measure {options['measure']}, which compares vectors.")
     shared.take_sets(context, options)
     given, other = Files(inputs), Files(others) if others else None
@@ -114,7 +111,7 @@ def pairs(
         if out is not None:
             result.save(out)
     stats = result.stats
-    opening = show.opening_vectors(stats) if options["measure"] in DISTANCES else show.opening(stats)
+    opening = show.opening_vectors(stats) if options["measure"] in shared.DISTANCES else show.opening(stats)
     explained = (
         [*_table(stats["details"]["explained"]), *_copies(stats["details"]["explained_sets"])] if explain else []
     )

@@ -114,6 +114,8 @@ def announce_compilation() -> None:
     watch_compilation(COMPILATION.watch)
     if context.params.get("unit"):
         COMPILATION.begin("dedup --unit", quiet())
+    elif context.params.get("within") is not None:
+        return  # vectors need none of what is compiled beside
     elif command in COMPILED_BESIDE and context.params.get("method") == "lsh":
         compile_beside("pairs.scan_band", "clusters", "tuning", "bands")
     elif command in COMPILED_BESIDE:
@@ -231,6 +233,8 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
     counts = stats["counts"]
     copies = counts["items"] - counts["different"]
     yield count(counts["items"], "vector") + (f", {copies:,} of them copies of another" if copies else "")
+    if counts.get("earlier"):
+        yield f"compared with the {count(counts['earlier'], 'vector')} that are known already"
     method, tables, cells = stats["method"], stats["details"].get("tables"), stats["details"].get("cells")
     if method is not None and method["taken"] == "exact":
         yield "exact: all vectors were compared" + (f" ({method['why']})" if method["asked"] == "auto" else "")
@@ -242,6 +246,10 @@ def opening_vectors(stats: dict[str, Any]) -> Iterator[str]:
         rest = f"; {counts['left_over']:,} compared with all" if counts.get("left_over") else ""
         compared = count(counts["compared"], "candidate")
         yield f"{tables['plan']}; recall {tables['recall']:.4f}; {compared} compared{rest}"
+    if stats["certificate"]:
+        from likewise.search.recall.certificate import Certificate
+
+        yield str(Certificate(**stats["certificate"])).replace("document", "vector")
     yield from notes(stats)
     yield from abridged(stats, "vectors")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,9 +21,10 @@ from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
 from likewise.jobs.addition import Addition
 from likewise.jobs.against import Against, Joined
-from likewise.jobs.inputs import SearchRequest
+from likewise.jobs.inputs import SearchRequest, check_distance
 from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.result import Dedup
+from likewise.jobs.rows import DISTANCES
 from likewise.jobs.settings import HASHING, Given
 from likewise.kernels.hashing import mix
 from likewise.search.cluster import NONE, RULES, Keep, Removal, note_unlisted, removals
@@ -57,15 +58,21 @@ class DedupRequest(SearchRequest):
     against: tuple[Any, ...] = ()
     add: bool = False
     state: bool = True
+    within: float | None = None
+    vector: str = "vector"
 
     def __post_init__(self) -> None:
+        checks.choice(self.owner, "measure", self.measure, (*MEASURES, *DISTANCES))
         super().__post_init__()
+        if self.of_vectors:
+            return
+        checks.unused(self.owner, self.given("within", "vector"), f"with measure={self.measure!r}")
+        check_distance(self.source)
         checks.flag(self.owner, "add", self.add)
         if not self.against:
             checks.unused(self.owner, self.given("add"), "without an index in 'against'")
         else:
             checks.unused(self.owner, self.given("estimate"), "with 'against', which compares documents")
-        checks.choice(self.owner, "measure", self.measure, MEASURES)
         if self.measure != "jaccard":
             why = f"with measure={self.measure!r}, which is an exact search"
             if self.method == "lsh":
@@ -78,6 +85,11 @@ class DedupRequest(SearchRequest):
                 )
 
     @property
+    def of_vectors(self) -> bool:
+        """Whether vectors are compared."""
+        return self.measure in DISTANCES
+
+    @property
     def shared(self) -> tuple[str, str | Path | None]:
         """The folder of the result."""
         return "out", self.out
@@ -85,7 +97,7 @@ class DedupRequest(SearchRequest):
     @cached_property
     def policy(self) -> Keep:
         """Which document of a group is kept: the first, or by containment the longest, unless the user says it."""
-        default = "first" if self.measure == "jaccard" else "longest"
+        default = "longest" if self.measure == "containment" else "first"
         return Keep.parse(default if self.keep is None else self.keep)
 
     @property
@@ -145,7 +157,7 @@ class _Run:
             result = self.result(collection, matches, removal, space)
             new = addition.prepared(collection, result.keep_mask, threads) if addition else None
             if out is not None:
-                self.check_unchanged()
+                check_unchanged(self.source, self.inputs)
                 result.write(out, space)
             if addition and new is not None:
                 addition.make(collection, new, result, self.log, out)
@@ -282,14 +294,15 @@ class _Run:
         parameters = {**self.parameters, **shingled, **self.request.resources.used, "spilled_bytes": space.disk}
         return Dedup(collection, matches, removal, self.log, parameters, self.earlier, about)
 
-    def check_unchanged(self) -> None:
-        """Raise if an input file has another size or time than when the run began."""
-        if not self.inputs or not isinstance(self.source, Source):
-            return
-        now = self.source.identity(content=False) or {}
-        before = {name: [size, time, 0] for name, (size, time, _) in self.inputs.items()}
-        for change in changed_files(before, {name: [*facts[:2], 0] for name, facts in now.items()}):
-            raise InputError(f"{change}: it changed during the run; leave it alone and run again with fresh=True")
+
+def check_unchanged(source: Any, inputs: Mapping[str, list[int]] | None, again: str = " with fresh=True") -> None:
+    """Raise if an input file has another size or time than when the run began; `again` says how to run it again."""
+    if not inputs or not isinstance(source, Source):
+        return
+    now = source.identity(content=False) or {}
+    before = {name: [size, time, 0] for name, (size, time, _) in inputs.items()}
+    for change in changed_files(before, {name: [*facts[:2], 0] for name, facts in now.items()}):
+        raise InputError(f"{change}: it changed during the run; leave it alone and run again{again}")
 
 
 def _items(collection: Collection) -> Items:

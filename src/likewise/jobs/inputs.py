@@ -8,10 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from likewise.base import checks
 from likewise.base.arrays import Sets
 from likewise.base.runlog import Progress
-from likewise.io.read import ReadOptions, Source, open_source
+from likewise.errors import ParameterError
+from likewise.io.read import Files, ReadOptions, Source, open_source
 from likewise.jobs.settings import Given, Resources, Settings
 from likewise.shingle import Shingler, Tokens, Urls
 
@@ -120,3 +123,11 @@ class SearchRequest(Settings):
             "text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden",
         )  # fmt: skip
         return {**self.to_dict(shingler), **{name: getattr(self.options, name) for name in names}}
+
+
+def check_distance(source: Any) -> None:
+    """Raise if vectors are given without a measure of distance."""
+    paths = source.paths if isinstance(source, Files) else [source]
+    arrays = (str(path).lower().endswith(".npy") for path in paths if isinstance(path, str | Path))
+    if isinstance(source, np.ndarray) or any(arrays):
+        raise ParameterError("Vectors are compared by a distance: use measure='angle' and within=15, for example.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,13 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Sets, to_arrow
 from likewise.base.runlog import RunLog, run_json
 from likewise.errors import InputError, ParameterError
-from likewise.io.read import Files
 from likewise.io.workspace import Workspace
 from likewise.jobs.explain.traces import SetTrace, VectorTrace
-from likewise.jobs.inputs import SearchRequest
+from likewise.jobs.inputs import SearchRequest, check_distance
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import Rows, estimate_table, pair_table
 from likewise.jobs.settings import HASHING, Given
-from likewise.jobs.vectors import VectorSettings, aimed, distance_table, read_vectors
+from likewise.jobs.vectors import VectorSettings, aimed, distance_table, read_vectors, settings_of
 from likewise.search import plan
 from likewise.search.estimate import standard_errors
 from likewise.search.exact.bounds import MEASURES as SET_MEASURES
@@ -89,16 +87,7 @@ class PairsRequest(SearchRequest):
     @property
     def vector_settings(self) -> VectorSettings:
         """The settings of a search for vectors; raise if one is missing, or given and has no effect."""
-        if self.within is None:
-            raise ParameterError(
-                f"The 'within' parameter of pairs is needed with measure={self.measure!r}: the largest distance of a"
-                " pair."
-            )
-        documents = self.given("shingle", "threshold", *HASHING[1:], "ignore_common")
-        unused = {**documents, **self.reading, **self.given("explain", "below")}
-        checks.unused(OWNER, unused, f"with measure={self.measure!r}, which compares vectors")
-        names = ("measure", "vector", "id", "recall", "seed", "method", "k", "within", "beyond")
-        return VectorSettings(OWNER, **{name: getattr(self, name) for name in names})
+        return settings_of(self, self.given("shingle", "threshold", *HASHING[1:], "ignore_common", "explain", "below"))
 
     def reported(self, shingler: Shingler | None) -> dict[str, Any]:
         """Return the parameters, for run.json."""
@@ -128,11 +117,8 @@ def pairs(request: PairsRequest) -> Pairs:
 
 def _check_sets(request: PairsRequest) -> None:
     """Raise if vectors are given without a measure of distance, or if hashing is asked for where it cannot serve."""
-    source, measure = request.source, request.measure
-    paths = source.paths if isinstance(source, Files) else [source]
-    arrays = (str(path).endswith(".npy") for path in paths if isinstance(path, str | Path))
-    if isinstance(source, np.ndarray) or any(arrays):
-        raise ParameterError("Vectors are compared by a distance: use measure='angle' and within=15, for example.")
+    check_distance(request.source)
+    measure = request.measure
     if measure == "jaccard" and not request.explain:
         return
     why = "explain=True" if measure == "jaccard" else f"measure={measure!r}"

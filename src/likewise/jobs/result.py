@@ -225,6 +225,7 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
         self._about = about
         self._command = command
         self._offset = against.count if against else 0
+        self._kept_files: list[str] = []
         with log.stage("tables"):
             self._left, self._right, self._similarity, abridged = listed_pairs(matches)
             self._labels = components(matches.groups, matches.left, matches.right)[self._offset :]
@@ -401,6 +402,7 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
                 if source:
                     written = source.write_kept(self.keep_mask, path, self._parameters["threads"], tick)
                     kept_files.extend(str(one.relative_to(path)) for one in written)
+                    self._kept_files = kept_files
                 else:
                     write_table(pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))}), path / "part-0.parquet")
 

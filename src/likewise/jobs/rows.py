@@ -150,7 +150,7 @@ class PlottedPairs:
         figure, axes = new_figure(1 if sizes is None else 2, 4.2 if sizes is None else 6.8, squeeze=False)
         _plot_scores(axes[0, 0], name, values, self.stats)
         if sizes is not None:
-            _plot_clusters(axes[1, 0], sizes, "records" if self.stats["command"] == "link" else "documents")
+            _plot_clusters(axes[1, 0], sizes, _members(self.stats, name))
         if path is not None:
             save_figure(figure, path)
         return figure
@@ -206,6 +206,11 @@ def _plot_scores(axes: Any, name: str, values: NDArray[np.float64], stats: dict[
         right.spines[["top", "left", "bottom"]].set_visible(False)
         right.tick_params(colors=COLOURS[2])
     legend_beside(axes, 1.08)
+
+
+def _members(stats: dict[str, Any], score: str) -> str:
+    """Return what clusters have."""
+    return "vectors" if score == "distance" else "records" if stats["command"] == "link" else "documents"
 
 
 def _plot_clusters(axes: Any, sizes: NDArray[np.int64], members: str = "documents") -> None:

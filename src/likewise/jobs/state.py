@@ -68,6 +68,10 @@ class State:
             raise IncompatibleError(f"{folder}: this is the result of likewise {command}; name one of likewise dedup")
         if run["parameters"].get("unit"):
             raise IncompatibleError(f"{folder}: this run cut {run['parameters']['unit']}; name one of whole documents")
+        if run["parameters"].get("within") is not None:
+            raise IncompatibleError(
+                f"{folder}: this run compared vectors, by --measure and --within; name one of documents"
+            )
         known = run["details"].get("state")
         if known is None:
             raise MissingInput(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from likewise.io.read.find import notes_on
 from likewise.jobs.explain.traces import VectorTrace
 from likewise.jobs.result import Nearest
 from likewise.jobs.rows import distances_table
-from likewise.jobs.settings import Resources
+from likewise.jobs.settings import Given, Resources
 from likewise.search.prepare import METHODS
 from likewise.search.vectors.load import Vectors, space_of, vectors
 from likewise.search.vectors.nearest import neighbours
@@ -63,6 +64,21 @@ class VectorSettings:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "owner"}
 
 
+def settings_of(request: Any, unused: Given) -> VectorSettings:
+    """Return the settings of a request for vectors; raise if one is missing, or given and has no effect."""
+    if request.within is None:
+        raise ParameterError(
+            f"The 'within' parameter of {request.owner} is needed with measure={request.measure!r}: the largest "
+            "distance of a pair."
+        )
+    unused = {**unused, **request.reading}
+    checks.unused(request.owner, unused, f"with measure={request.measure!r}, which compares vectors")
+    known = {
+        field.name: getattr(request, field.name) for field in fields(VectorSettings) if hasattr(request, field.name)
+    }
+    return VectorSettings(**known)
+
+
 def aim_of(settings: VectorSettings, resources: Resources, within: float) -> VectorAim:
     """Return what the search is for, and what it may use."""
     means = resources.threads, resources.budget.total, resources.spill
@@ -80,18 +96,27 @@ def aimed(settings: VectorSettings, resources: Resources, space: Space) -> Vecto
 
 
 def read_vectors(
-    source: Any, other: Any, settings: VectorSettings, resources: Resources, log: RunLog
+    source: Any,
+    other: Any,
+    settings: VectorSettings,
+    resources: Resources,
+    log: RunLog,
+    scores: tuple[str, ...] = (),
+    before: Callable[[int, Path | None], list[Vectors]] = lambda room, spill: [],
 ) -> tuple[list[Vectors], Space, int]:
-    """Read one collection of vectors or two; also return them as one space, and the row at which the second begins."""
+    """Read one collection of vectors or two; also return them as one space, and the row at which the second begins.
+
+    scores: columns by which rows are preferred. before: reads vectors that come before all others in the space.
+    """
     sources = [source] if other is None else [source, other]
     _check_images(settings.owner, sources)
     if not any(map(_has_columns, sources)):
         checks.unused(settings.owner, {"vector": (settings.vector, "vector")}, "for arrays, which have no columns")
     room, folder = resources.budget.texts, resources.spill
     with log.stage("read"):
-        parts = [vectors(one, settings.vector, settings.id, room, folder, settings.owner) for one in sources]
+        parts = [vectors(one, settings.vector, settings.id, room, folder, settings.owner, scores) for one in sources]
         log.notes += notes_on(*sources)
-        space = space_of(settings.measure, parts, room, folder)
+        space = space_of(settings.measure, [*before(room, folder), *parts], room, folder)
     return parts, space, 0 if other is None else len(parts[0].table)
 
 

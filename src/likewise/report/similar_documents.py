@@ -20,7 +20,7 @@ from likewise.jobs.rows import Rows
 from likewise.report import common, pictures
 from likewise.report.common import LEAST_CLUSTERS, LEAST_PAIRS, MOST_ROWS, compared, cost, sample_note
 from likewise.report.comparison import ComparedTexts, within
-from likewise.report.documents import Tally, by_folder, read_texts
+from likewise.report.documents import SampledTexts, Tally, by_folder, read_texts
 from likewise.report.page import Alarm, Bar, Browser, Entry, PageTable, Picture, ReportPage, Section, Side, Tile
 from likewise.report.samples import ClusterSizes, Ints, SampledCluster, SampledPairs, sampled_clusters, sampled_pairs
 from likewise.report.words import EMPTY, is_blank, line, share, short
@@ -40,25 +40,29 @@ Name = tuple[int, str]
 class SimilarDocuments:
     """What is read of a run of documents, and the page made from it."""
 
+    item, limit, score = "document", "threshold", "similarity"
+    """What is compared, and the parameter and the column that say how similar pairs are."""
+    missing = "The texts are not available."
+
     def __init__(
         self, run: FinishedRun, by: str | None, progress: Progress | None = None, held: CachedDocuments | None = None
     ) -> None:
         self.run = run
         self.by = by
-        self.noun = "page" if run.command == "articles" else "document"
+        self.noun = "page" if run.command == "articles" else self.item
         if run.parameters.get("sets"):
             self.noun = "set"
         self.nouns = f"{self.noun}s"
-        self.threshold = float(run.parameters["threshold"])
+        self.threshold = float(run.parameters[self.limit])
         self.folders: dict[str, Tally] = {}
         self._flags: list[Any] = []
         self._tables = {} if held is None else held.tables
         table = self._table("pairs")
-        self.column = "similarity"
+        self.column = self.score
         self.pairs: SampledPairs | None = None
         if table is not None and table.rows:
-            self.column = next((one for one in table.columns if one.endswith("similarity")), "similarity")
-            self.pairs = sampled_pairs(table, self.column, (min(self.threshold, 1.0), 1.0))
+            self.column = next((one for one in table.columns if one.endswith(self.score)), self.score)
+            self.pairs = sampled_pairs(table, self.column, self._ends)
         clusters = self._table("articles" if run.command == "articles" else "clusters")
         self.clusters: ClusterSizes | None = None
         if clusters is not None and clusters.rows:
@@ -66,11 +70,20 @@ class SimilarDocuments:
         self.removed = self._removed()
         self.two = len({entry.get("collection", 1) for entry in run.stats["inputs"]}) > 1
         self.kept_for = self._kept_for()
-        self.documents = read_texts(run, self._wanted(), self.removed, by, progress, held)
+        self.documents = self._read(progress, held)
         if by is not None and not self.documents.by and not self.documents.problem:
             self.documents.problem = f"Removals are not counted by {by}: there are too many to match them by their ids."
         if not self.documents.by and self.folders:
             self.documents.tallies, self.documents.by = by_folder(self.folders), "folder"
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """Where the histogram of pairs begins and ends."""
+        return min(self.threshold, 1.0), 1.0
+
+    def _read(self, progress: Progress | None, held: CachedDocuments | None) -> SampledTexts:
+        """Read what the page shows of the documents."""
+        return read_texts(self.run, self._wanted(), self.removed, self.by, progress, held)
 
     def _table(self, name: str) -> StoredTable | Rows | None:
         """Return a table of the run: as it is in memory, or else from its file."""
@@ -183,16 +196,19 @@ class SimilarDocuments:
                 Tile(f"{removed:,}", "removed", f"{counts['identical']:,} identical, {counts['near']:,} near"),
                 Tile.of(counts["clusters"], "cluster", largest),
             ]
-            none = run.parameters.get("keep") == "none"
-            kept, least = "another" if none else "a kept one", f"at least {share(self.threshold, 1)}"
-            told = f"Every removed {self.noun} is {least} similar to {kept} (Jaccard similarity of"
-            if run.parameters.get("measure") == "containment":
-                told = f"Of every removed {self.noun} {least} is in {kept} (containment of"
-            story = [f"{told} {run.parameters.get('shingle') or 'sets'})."] if removed else []
-            story.extend([self._meaning(), self._policy()] if removed else [])
+            kept = "another" if run.parameters.get("keep") == "none" else "a kept one"
+            story = [self._removed_for(kept), self._meaning(), self._policy()] if removed else []
             if counts.get("earlier"):
                 story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} from earlier runs.")
         return head, tiles, [*story, self._recall(), compared(run, items, self.nouns), cost(run)]
+
+    def _removed_for(self, kept: str) -> str:
+        """Say how similar every removed document is to another or to a kept one."""
+        parameters, least = self.run.parameters, f"at least {share(self.threshold, 1)}"
+        told = f"Every removed {self.noun} is {least} similar to {kept} (Jaccard similarity of"
+        if parameters.get("measure") == "containment":
+            told = f"Of every removed {self.noun} {least} is in {kept} (containment of"
+        return f"{told} {parameters.get('shingle') or 'sets'})."
 
     def _of_pairs(self) -> tuple[str, list[Tile], list[str]]:
         counts, parameters = self.run.counts, self.run.parameters
@@ -223,7 +239,7 @@ class SimilarDocuments:
 
     def _recall(self) -> str:
         """Say how complete the result is."""
-        details, certificate = self.run.details, self.run.stats["certificate"]
+        details = self.run.details
         if "estimate" in details:
             return (
                 f"Similarities are estimates, with a standard error of {details['estimate']['standard_error']:.3f} at "
@@ -232,17 +248,22 @@ class SimilarDocuments:
         if "banding" not in details or "predicted_recall" not in details:  # rethreshold did not say it before 0.3
             known = details.get("predicted_recall") == 1.0
             return f"Every pair at {self.threshold:g} or more was found (exact method)." if known else ""
-        told = (
+        return (
             f"A pair at the threshold is found with probability {details['predicted_recall']:.4f} "
             f"(requested: {self.run.parameters.get('recall', 0):g}), a more similar pair with a higher one."
+            f"{self._measured()}"
         )
-        if certificate and certificate["recall"] is not None:
-            told += (
-                f" Measured on {counted(certificate['documents'], f'random {self.noun}')}: "
-                f"{certificate['found_pairs']:,} of {certificate['true_pairs']:,} true pairs were found (95 % interval "
-                f"{certificate['low']:.3f} to {certificate['high']:.3f})."
-            )
-        return told
+
+    def _measured(self) -> str:
+        """Say what the certificate says, after a blank, if it says anything."""
+        certificate = self.run.stats["certificate"]
+        if not certificate or certificate["recall"] is None:
+            return ""
+        return (
+            f" Measured on {counted(certificate['documents'], f'random {self.noun}')}: "
+            f"{certificate['found_pairs']:,} of {certificate['true_pairs']:,} true pairs were found (95 % interval "
+            f"{certificate['low']:.3f} to {certificate['high']:.3f})."
+        )
 
     def _found(self) -> Section:
         run, details = self.run, self.run.details
@@ -286,7 +307,7 @@ class SimilarDocuments:
                 for one in self.clusters.clusters[:LEAST_CLUSTERS]
             ]
             section.listings.append(
-                PageTable("The largest clusters", ["size", "first document", "text"], rows, frozenset({0}))
+                PageTable("The largest clusters", ["size", f"first {self.noun}", "text"], rows, frozenset({0}))
             )
         if self.run.details.get("policies"):
             section.listings.append(self._policies(self.run.details["policies"]))
@@ -356,7 +377,7 @@ class SimilarDocuments:
         few = sample_note(self.run.counts.get("pairs", len(pairs)), len(pairs))
         return [
             Section("cluster-browser", "Browse clusters", browser=Browser("c", "clusters", "Size", clusters, some)),
-            Section("pair-browser", "Browse pairs", browser=Browser("p", "pairs", "Similarity", pairs, few)),
+            Section("pair-browser", "Browse pairs", browser=Browser("p", "pairs", self.score.title(), pairs, few)),
         ]
 
     def _compared(self, pairs: list[tuple[Name, Name]]) -> list[Side]:
@@ -369,13 +390,13 @@ class SimilarDocuments:
         for left, right in pairs:
             comparison = next(shown) if left in texts and right in texts else None
             earlier = EARLIER in (left[0], right[0])
-            missing = "The other text is in an earlier run." if earlier else "The texts are not available."
+            missing = "The other text is in an earlier run." if earlier else self.missing
             sides.append(Side(short(left[1]), short(right[1]), "", comparison, missing=missing))
         return sides
 
     def _like(self, row: dict[str, Any]) -> str:
         told = self.kept_for.get(str(row["id"])) or row
-        known = (told.get(name) for name in ("similarity", "estimated_similarity"))
+        known = (told.get(name) for name in ("similarity", "estimated_similarity", "distance"))
         return next((f"{value:.3f}" for value in known if value is not None), "")
 
     def _cluster_entry(self, cluster: SampledCluster, sides: tuple[Side, ...]) -> Entry:

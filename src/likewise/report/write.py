@@ -19,7 +19,7 @@ from likewise.jobs.finished_run import FinishedRun
 COUNTED_BY = ("dedup", "rethreshold", "articles")
 """Commands that remove or group documents, which can be counted by a column."""
 OF_DOCUMENTS = (*COUNTED_BY, "pairs")
-"""Commands that compare documents; pairs of vectors have a distance, and no texts."""
+"""Commands that compare documents, unless they compare vectors, which have a distance."""
 
 
 def write_report(
@@ -57,7 +57,8 @@ def report_with(
     found = FinishedRun.load(run, "write_report")
     if by is not None:
         checks.column("write_report", "by", by)
-        if found.command not in COUNTED_BY or found.parameters.get("unit"):
+        parts = found.parameters.get("unit") or found.parameters.get("within") is not None
+        if found.command not in COUNTED_BY or parts:
             raise ParameterError(
                 f"The 'by' parameter has no effect on a run of {found.command}. It counts what "
                 f"{', '.join(COUNTED_BY[:-1])} and {COUNTED_BY[-1]} remove."
@@ -84,6 +85,10 @@ def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: Cac
         from likewise.report.repeated_units import units_page
 
         return rendered(units_page(run, progress))
+    if run.command == "dedup" and run.parameters.get("within") is not None:
+        from likewise.report.similar_vectors import SimilarVectors
+
+        return rendered(SimilarVectors(run, None, progress, held).page([]))
     if run.command in OF_DOCUMENTS and run.parameters.get("within") is None:
         from likewise.report.alarms import document_alarms
         from likewise.report.similar_documents import SimilarDocuments

@@ -28,7 +28,7 @@ UNITS = ("lines", "paragraphs")
 KEEP = ("first", "none")
 NO_EFFECT = (
     "shingle", "threshold", "measure", "recall", "method", "estimate", "seed", "sketch", "bands", "rows", "max_slots",
-    "ignore_common", "certify", "fresh", "against", "add", "state",
+    "ignore_common", "certify", "fresh", "against", "add", "state", "within", "vector",
 )  # fmt: skip
 """Parameters of the search for similar documents, and of what it leaves for later runs."""
 READING = ("text", "id", "on_error", "encoding_errors", "lines", "html", "plain", "hidden")

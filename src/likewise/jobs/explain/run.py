@@ -46,6 +46,15 @@ def explain_run(directory: str | Path, id_a: Any, id_b: Any) -> SetReason | Vect
     run = FinishedRun.load(directory, OWNER)
     if run.command in ("pairs", "nearest"):
         return RunPairs(run).explain(id_a, id_b)
+    if run.command == "dedup" and run.parameters.get("within") is not None:
+        if run.parameters.get("against"):
+            raise IncompatibleError(
+                f"{run.folder}: this run was compared with others; result.explain has their vectors"
+            )
+        told, removed, names = RunPairs(run).explain(id_a, id_b), run.table("removed"), [id_a, id_b]
+        if removed is not None:
+            names = pa.array(names).cast(removed.type_of("id")).to_pylist()
+        return replace(told, notes=(*told.notes, *_outcomes(run, names)))
     if run.command not in ("dedup", "rethreshold"):
         advice = ELSEWHERE.get(run.command, "explain takes the folder of a run of dedup, pairs or nearest")
         raise IncompatibleError(f"{run.folder}: this is the result of likewise {run.command}; {advice}")
@@ -59,7 +68,7 @@ def explain_run(directory: str | Path, id_a: Any, id_b: Any) -> SetReason | Vect
 
 
 class RunPairs(ExplainedPairs):
-    """The pairs in the folder of a run of `pairs` or `nearest`."""
+    """The pairs in the folder of a run of `pairs` or `nearest`, or of `dedup` of vectors."""
 
     def __init__(self, run: FinishedRun) -> None:
         self.stats = run.stats

@@ -241,7 +241,9 @@ class ExplainedPairs:
     @property
     def _symmetric(self) -> bool:
         """Whether a pair is listed once, in either order."""
-        return bool(self.stats["command"] == "pairs" and self.stats["parameters"]["measure"] != "containment")
+        return bool(
+            self.stats["command"] in ("pairs", "dedup") and self.stats["parameters"]["measure"] != "containment"
+        )
 
     def _has(self, id_a: Any, id_b: Any) -> bool:
         """Tell whether the table has this pair."""

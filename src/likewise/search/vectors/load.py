@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,12 @@ BATCH = 1 << 14
 
 @dataclass(frozen=True)
 class Vectors:
-    """A table of vectors, and the ids of its rows; None: their numbers. inputs: what was read, for run.json."""
+    """A table of vectors, the ids of its rows (None: their numbers), what was read, and what a keep policy needs."""
 
     table: NDArray[Any]
     ids: Any | None
     inputs: list[dict[str, Any]]
+    scores: list[Any] = field(default_factory=list)
 
     @property
     def aside(self) -> list[Any]:
@@ -51,26 +52,46 @@ class Vectors:
         """Return the ids of these rows as an Arrow array."""
         return names(self.ids, rows)
 
+    def title(self, row: int) -> str:
+        """Return the file or object that has a row, and its number there."""
+        for entry in self.inputs:
+            if row < entry["rows"]:
+                return f"{entry.get('file') or entry['object']}: row {row} (counted from 0)"
+            row -= entry["rows"]
+        raise IndexError(row)
 
-def vectors(source: Any, column: str, id: str | None, room: int, spill: Path | None, owner: str = "pairs") -> Vectors:
-    """Read vectors; more than `room` bytes that are not mapped from a file go to a temporary file."""
+
+def vectors(
+    source: Any,
+    column: str,
+    id: str | None,
+    room: int,
+    spill: Path | None,
+    owner: str = "pairs",
+    scores: tuple[str, ...] = (),
+) -> Vectors:
+    """Read vectors; more than `room` bytes that are not mapped from a file go to a temporary file.
+
+    scores: columns by which rows are preferred, to be read too.
+    """
+    wanted = _Columns(column, id, scores)
     if isinstance(source, str | os.PathLike | Files) or (
         isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source)
     ):
         paths = source.paths if isinstance(source, Files) else source if isinstance(source, list | tuple) else [source]
-        return _from_files(find(source if isinstance(source, Files) else Files(paths)), column, id, room, spill)
+        return _from_files(find(source if isinstance(source, Files) else Files(paths)), wanted, room, spill)
     if isinstance(source, np.ma.MaskedArray):
         raise ParameterError(f"{owner} cannot compare masked arrays: fill the masked numbers, or remove those vectors.")
     if isinstance(source, np.ndarray):
-        _no_columns(id, "an array")
+        wanted.check_none("an array")
         return Vectors(_checked(source, "the array"), None, _object("numpy.ndarray", len(source)))
     if isinstance(source, list | tuple) and not (source and isinstance(source[0], dict)):
-        _no_columns(id, "a list")
+        wanted.check_none("a list")
         return Vectors(_listed(source), None, _object(type(source).__name__, len(source)))
     table = table_of(source, owner, "source", column=column, index=True, or_else=OR_ELSE)
     where = kind_of(source)
     part = _VectorSource(where, table.schema.names, table.num_rows, lambda: iter(table.to_batches(BATCH)))
-    return _gathered([part], _object(where, table.num_rows), column, id, room, spill)
+    return _gathered([part], _object(where, table.num_rows), wanted, room, spill)
 
 
 def _object(kind: str, rows: int) -> list[dict[str, Any]]:
@@ -181,9 +202,24 @@ def _listed(rows: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
     raise InputError(f"vector {odd} (counted from 0) {fault}")
 
 
-def _no_columns(id: str | None, what: str) -> None:
-    if id is not None:
-        raise ParameterError(f"{what} has no columns: 'id' needs a table")
+@dataclass(frozen=True)
+class _Columns:
+    """The columns that are read: vectors, ids, and scores."""
+
+    vector: str
+    id: str | None
+    scores: tuple[str, ...]
+
+    @property
+    def all(self) -> list[str]:
+        """Each name once, that of the vectors first."""
+        return list(dict.fromkeys([self.vector, *([] if self.id is None else [self.id]), *self.scores]))
+
+    def check_none(self, what: str) -> None:
+        """Raise if a column is wanted of something that has none."""
+        if self.id is not None or self.scores:
+            need = "'id' needs" if self.id is not None else f"'keep' with the column '{self.scores[0]}' needs"
+            raise ParameterError(f"{what} has no columns: {need} a table")
 
 
 @dataclass(frozen=True)
@@ -196,15 +232,15 @@ class _VectorSource:
     batches: Any
 
 
-def _from_files(files: list[InputFile], column: str, id: str | None, room: int, spill: Path | None) -> Vectors:
+def _from_files(files: list[InputFile], wanted: _Columns, room: int, spill: Path | None) -> Vectors:
     arrays = [one for one in files if one.path.suffix.lower() == ".npy"]
     if arrays and len(arrays) < len(files):
         raise InputError(f"the input mixes arrays ({arrays[0].name}) and tables; convert them to one format")
     if not arrays:
-        parts = [_opened(one, column, id) for one in files]
+        parts = [_opened(one, wanted) for one in files]
         inputs = [_file(one, one.format, part.rows) for one, part in zip(files, parts, strict=True)]
-        return _gathered(parts, inputs, column, id, room, spill)
-    _no_columns(id, arrays[0].name)
+        return _gathered(parts, inputs, wanted, room, spill)
+    wanted.check_none(arrays[0].name)
     tables = []
     for one in arrays:
         tables.append(_checked(mapped_array(one), one.name))
@@ -218,9 +254,9 @@ def _from_files(files: list[InputFile], column: str, id: str | None, room: int, 
     return Vectors(_joined(tables, room, spill), None, inputs)
 
 
-def _opened(one: InputFile, column: str, id: str | None) -> _VectorSource:
+def _opened(one: InputFile, columns: _Columns) -> _VectorSource:
     """Open a file of rows."""
-    wanted = [column] if id is None else [column, id]
+    wanted = columns.all
     with input_errors(one):
         if one.format == "parquet":
             import pyarrow.parquet as pq
@@ -238,7 +274,7 @@ def _opened(one: InputFile, column: str, id: str | None) -> _VectorSource:
             table = feather.read_table(one.path, memory_map=True)
             table.validate()
         elif one.format == "jsonl":
-            table = _json_lines(one, wanted)
+            table = _json_lines(one, columns)
         if table is not None:
             read = partial(table.to_batches, BATCH)
             return _VectorSource(one.name, table.schema.names, table.num_rows, partial(_sound, one, read, wanted))
@@ -255,38 +291,45 @@ def _sound(one: InputFile, read: Callable[[], Iterable[Any]], wanted: list[str])
             yield batch
 
 
-def _json_lines(one: InputFile, wanted: list[str]) -> pa.Table:
-    """Read lines of JSON objects; numbers become double precision."""
-    columns: dict[str, list[Any]] = {name: [] for name in wanted}
+def _json_lines(one: InputFile, wanted: _Columns) -> pa.Table:
+    """Read lines of JSON objects; numbers become double precision. A score that a line does not have is null."""
+    columns: dict[str, list[Any]] = {name: [] for name in wanted.all}
+    known: set[str] = set()
     for number, line in enumerate(read_all(one).split(b"\n")):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
+            known.update(row)
             for name, values in columns.items():
-                values.append(row[name])
+                values.append(row[name] if name in (wanted.vector, wanted.id) else row.get(name))
         except KeyError as error:
             raise ColumnError.of(f"{one.name}: line {number + 1}", str(error.args[0]), list(row)) from error
         except (ValueError, TypeError, RecursionError) as error:
             raise FormatError(f"{one.name}: line {number + 1} is not a JSON object: {error}") from error
+    missing = next((name for name in columns if name not in known and known), None)
+    if missing is not None:
+        raise ColumnError.of(one.name, missing, sorted(known))
     try:
         return pa.table(columns)
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise FormatError(f"{one.name}: the columns {', '.join(wanted)} do not hold one type each: {error}") from error
+        names = ", ".join(columns)
+        raise FormatError(f"{one.name}: the columns {names} do not hold one type each: {error}") from error
 
 
 def _gathered(
-    parts: list[_VectorSource], inputs: list[dict[str, Any]], column: str, id: str | None, room: int, spill: Path | None
+    parts: list[_VectorSource], inputs: list[dict[str, Any]], wanted: _Columns, room: int, spill: Path | None
 ) -> Vectors:
     """Copy the columns of all parts into one table."""
     out: NDArray[Any] | None = None
-    ids = []
+    column, id = wanted.vector, wanted.id
+    ids, scores = [], dict[str, list[Any]]((name, []) for name in wanted.scores)
     total, start = sum(part.rows for part in parts), 0
     for part in parts:
-        for name in (column, id):
-            if name is not None and name not in part.columns:
+        for name in wanted.all:
+            if name not in part.columns:
                 raise ColumnError.of(part.name, name, part.columns)
-        check_once(part.name, part.columns, [column] if id is None else [column, id])
+        check_once(part.name, part.columns, wanted.all)
         try:
             first = 0
             for batch in part.batches():
@@ -306,6 +349,8 @@ def _gathered(
                 start, first = start + len(rows), first + len(rows)
                 if id is not None:
                     ids.append(batch.column(batch.schema.get_field_index(id)))
+                for name, values in scores.items():
+                    values.append(batch.column(batch.schema.get_field_index(name)))
         except pa.ArrowException as error:
             raise FormatError(f"{part.name}: cannot be read: {error}") from error
         if first != part.rows:
@@ -315,7 +360,20 @@ def _gathered(
     named = None
     if id is not None:
         named = _names(ids, id, parts)
-    return Vectors(np.zeros((0, 1), np.float32) if out is None else out, named, inputs)
+    table = np.zeros((0, 1), np.float32) if out is None else out
+    return Vectors(table, named, inputs, [_one_type(values, name) for name, values in scores.items()])
+
+
+def _one_type(parts: list[Any], column: str) -> Any:
+    """Return the batches of a column as one array; numbers of different types become double precision."""
+    kinds = {one.type for one in parts if not pa.types.is_null(one.type)} or {pa.null()}
+    if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+        kinds = {pa.float64()}
+    if len(kinds) > 1:
+        types = ", ".join(sorted(map(str, kinds)))
+        raise InputError(f"the column '{column}' has different types in different files: {types}")
+    kind = kinds.pop()
+    return pa.chunked_array([one.cast(kind) for one in parts], kind).combine_chunks()
 
 
 def _names(ids: list[Any], column: str, parts: list[_VectorSource]) -> Any:

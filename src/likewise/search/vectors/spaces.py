@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ class Space(ABC):
         self.largest = self.smallest = 1.0
         self.split = 0
         self.titles = ("vector {}", "vector {} of the other collection")
+        self.titled: Callable[[int], str] | None = None
 
     def __len__(self) -> int:
         return len(self.table)
@@ -65,7 +67,9 @@ class Space(ABC):
         return type(self)(table)
 
     def title(self, row: int) -> str:
-        """Return the name of a row, as the user counts them."""
+        """Return the name of a row, as the user counts them, or as `titled` says."""
+        if self.titled is not None:
+            return self.titled(row)
         here = row < self.split or not self.split
         return self.titles[not here].format(f"{row if here else row - self.split} (counted from 0)")
 

@@ -1,0 +1,78 @@
+"""Groups of equal vectors and the near pairs between them, and the recall of the search, measured on a sample."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.base.arrays import Ints
+from likewise.base.copies import Groups
+from likewise.base.runlog import RunLog, Tick
+from likewise.search.matches import VerifiedPairs
+from likewise.search.recall.certificate import Certificate, estimate
+from likewise.search.scored import ScoredPairs, no_pairs, packed
+from likewise.search.vectors.pairs import VectorAim, all_pairs, check_number, different, found_pairs
+from likewise.search.vectors.spaces import Space
+
+FEWEST, MOST, SHARE = 100, 1000, 50
+"""Limits of a default sample: at least 100 vectors, at most 1,000, and else one in 50."""
+SALT = 0xCE47
+"""What tells the sample from other random choices of a run."""
+PORTION = 1 << 16
+"""Vectors that the sample is compared with at a time."""
+
+
+def near_groups(space: Space, aim: VectorAim, certify: int | None, log: RunLog, split: int = 0) -> VerifiedPairs:
+    """Find the pairs within the distance; their similarity is the negated distance.
+
+    certify: the size of the sample on which recall is measured if some pairs may be missed; None for the default.
+    split: rows before it are known to be apart; they are in no group with later rows, and in no pair with each other.
+    """
+    check_number(len(space))
+    groups, _, one_each = different(space, split, False, aim, log)
+    pairs = no_pairs() if one_each is None else found_pairs(one_each, 0, aim, log)
+    new = groups.first[pairs[1]] >= split
+    pairs = pairs[0][new], pairs[1][new], pairs[2][new]
+    log.counts["items"], log.counts["different"] = len(space) - split, int((groups.first >= split).sum())
+    log.counts["verified"] = len(pairs[0])
+    tables = log.details.get("tables")
+    log.details["predicted_recall"] = 1.0 if tables is None else tables["recall"]
+    items = len(space) - split
+    size = _sample_size(items) if certify is None else min(certify, items)
+    if one_each is not None and tables is not None and size:
+        with log.stage("certify", len(groups)) as tick:
+            rows = np.sort(np.random.default_rng([aim.seed, SALT]).choice(items, size, replace=False)) + split
+            log.certificate = certified(one_each, groups, pairs, rows, aim, tick, items).to_dict()
+    return VerifiedPairs(groups, groups.of, pairs[0], pairs[1], 0 - pairs[2])
+
+
+def _sample_size(items: int) -> int:
+    """Return the number of vectors to sample by default.
+
+    >>> _sample_size(10**6), _sample_size(20_000), _sample_size(50)
+    (1000, 400, 50)
+    """
+    return min(items, max(FEWEST, min(MOST, items // SHARE)))
+
+
+def certified(
+    space: Space, groups: Groups, found: ScoredPairs, rows: Ints, aim: VectorAim, tick: Tick, items: int
+) -> Certificate:
+    """Compare a sample of the vectors with all others; see how many of the pairs within the distance were found.
+
+    space: one vector of each group. rows: the sample, of so many items. Copies do not count: they are always found.
+    """
+    asked, place = np.unique(groups.of[rows], return_inverse=True)
+    true, hit = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
+    listed = packed(found[0], found[1])
+    for start in range(0, len(space), PORTION):
+        stop = min(start + PORTION, len(space))
+        some = space.chosen(np.concatenate([asked, np.arange(start, stop)]), *aim.room)
+        (sample, other, _), _ = all_pairs(some, len(asked), aim, lambda _: None)
+        other += start - len(asked)
+        sample, other = sample[asked[sample] != other], other[asked[sample] != other]
+        own = asked[sample]
+        known = np.isin(packed(np.minimum(own, other), np.maximum(own, other)), listed)
+        np.add.at(true, sample, groups.sizes[other])
+        np.add.at(hit, sample[known], groups.sizes[other[known]])
+        tick(stop - start)
+    return estimate(true[place], hit[place], items)
