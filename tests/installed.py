@@ -141,6 +141,8 @@ class Installed:
         self.folder = folder
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         self.environment |= {"NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": str(int(not compiled))}
+        if not compiled:
+            self.environment["PYTHONWARNINGS"] = "ignore::RuntimeWarning"
         write_inputs(folder)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -149,7 +151,7 @@ class Installed:
 
     def answers(self, code: str) -> str:
         """Run a program; return what it prints."""
-        done = self._started(str(self.python), "-W", "error", "-c", code)
+        done = self._started(str(self.python), "-W", "error", "-W", WRAPS, "-c", code)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -183,6 +185,8 @@ class Installed:
         )
 
 
+WRAPS = "ignore:overflow encountered:RuntimeWarning"
+"""NumPy warns of what interpreted kernels do on purpose, and compiled ones silently."""
 SENTENCE = "the quick brown fox jumps over the lazy dog and runs far away from number"
 PAGE = f"<html><title>A page</title><body><p>{SENTENCE} one</p></body></html>"
 

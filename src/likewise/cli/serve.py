@@ -124,9 +124,13 @@ def serve(
         Service(index, settings, tokens).warm()
         log = json_lines(sys.stdout)
         url = server.url_of(bound, pair is not None)
-        log({"event": "start", "url": url, "items": len(index), "writable": tokens.writable})
-        if sys.stderr.isatty() and not show.quiet():
-            show.say(f"serving {index.where} on {url} (Ctrl-C to stop)", err=True)
-        app = make_app(index, settings, log=None if show.quiet() else log, tokens=tokens)
-        server.serve_app(app, bound, timeout, log, max_connections, max_per_client, pair)
+        loud, count = not show.quiet(), len(index)
+
+        def started() -> None:
+            log({"event": "start", "url": url, "items": count, "writable": tokens.writable})
+            if sys.stderr.isatty() and loud:
+                show.say(f"serving {index.where} on {url} (Ctrl-C to stop)", err=True)
+
+        app = make_app(index, settings, log=log if loud else None, tokens=tokens)
+        server.serve_app(app, bound, timeout, log, max_connections, max_per_client, pair, started)
         log({"event": "stop"})

@@ -20,6 +20,7 @@ import ssl
 import struct
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -127,9 +128,9 @@ class GracefulServer(uvicorn.Server):
 
     _asked = -math.inf
 
-    def __init__(self, config: uvicorn.Config, gate: Gate, log: Log | None) -> None:
+    def __init__(self, config: uvicorn.Config, gate: Gate, log: Log | None, started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._gate, self._log = gate, log
+        self._gate, self._log, self._tell = gate, log, started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
@@ -139,6 +140,7 @@ class GracefulServer(uvicorn.Server):
         await super().startup(sockets)
         for one in sockets or []:
             one.listen(BACKLOG)  # asyncio takes this number for that of connections to be accepted at once
+        self._tell()
 
     async def on_tick(self, counter: int) -> bool:
         """Look after the connections."""
@@ -182,10 +184,12 @@ def serve_app(
     connections: int = 4096,
     each: int | None = None,
     certificate: TlsFiles | None = None,
+    started: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve an application until the process is told to stop (SIGTERM, or SIGINT).
 
-    connections: open at a time; each: of one client, a quarter of them if None.
+    connections: open at a time; each: of one client, a quarter of them if None. started: called when requests are
+    answered, and signals are heeded.
     """
     connections = room_for(connections)
     gate = Gate(connections, each or max(1, connections // 4), timeout)
@@ -212,7 +216,7 @@ def serve_app(
     gc.freeze()
     gc.set_threshold(*GARBAGE)
     try:
-        GracefulServer(config, gate, log).run(sockets=[bound])
+        GracefulServer(config, gate, log, started).run(sockets=[bound])
     finally:
         sys.setswitchinterval(interval)
         gc.set_threshold(*thresholds)
