@@ -196,18 +196,11 @@ class LmdbStore:
             self._lock, self._pid, self._database = threading.RLock(), os.getpid(), None
         return self._lock
 
-    def _current(self) -> LmdbDatabase:
-        """Return the open database, for a transaction: opened again if it was closed, or after a fork."""
-        with self._alone:
-            database = self._database
-            if database is None:
-                database = self._find()
-            return database
-
     def enter(self) -> LmdbDatabase:
-        """Return the current database; until its `leave` its map stays where it is."""
+        """Return the open database: opened again if it was closed, or after a fork. Until its `leave` its map stays
+        where it is."""
         with self._alone:
-            database = self._current()
+            database = self._database or self._find()
             database.enter()
             return database
 

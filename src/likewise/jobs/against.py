@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, part_at, to_arrow
@@ -24,6 +23,7 @@ from likewise.io.read import Files, ReadOptions, open_source
 from likewise.io.seals import checksum
 from likewise.io.workspace import Workspace
 from likewise.jobs.reference_items import (
+    KnownItems,
     QueriedItems,
     ReferenceItems,
     ReferencePart,
@@ -34,7 +34,6 @@ from likewise.jobs.settings import Settings
 from likewise.jobs.state import State
 from likewise.search.common_shingles import value_table
 from likewise.search.items import BYTES_A_BYTE, Items, TextItems
-from likewise.search.load import Collection
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler, shingler_of
 
@@ -194,7 +193,7 @@ class EarlierRun(ReferenceItems):
 
     def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> ReferencePart:
         """Return all documents: their band keys are known."""
-        return ReferencePart(self.where, len(self.items), self.items, kept_ids(self.state), self._digests)
+        return ReferencePart(self.where, kept_ids(self.state), len(self.items), self.items, self._digests)
 
     def document(self, row: int) -> str:
         """Return one of the kept documents."""
@@ -211,12 +210,12 @@ class EarlierRun(ReferenceItems):
         return digests
 
 
-class Against:
+class Against(KnownItems[ReferencePart]):
     """The finished runs and the indexes that new documents are compared with."""
 
     def __init__(self, given: Sequence[Any], opened: Callable[[Any], ReferenceItems]) -> None:
+        super().__init__()
         self.known: list[ReferenceItems] = []
-        self.parts: list[ReferencePart] = []
         try:
             for one in given:
                 self.known.append(opened(one))
@@ -248,11 +247,6 @@ class Against:
         """The shingles that are left out as too common."""
         return self.known[0].common
 
-    @property
-    def count(self) -> int:
-        """The number of known items that take part in the search."""
-        return sum(len(part.items) for part in self.parts)
-
     def agreed(self, settings: Asked) -> Asked:
         """Return these settings with the shingler, the banding and the method of what is known.
 
@@ -276,7 +270,7 @@ class Against:
 
     def document(self, row: int) -> str:
         """Return one of the known documents that take part in the search."""
-        number, inner = part_at((len(part.items) for part in self.parts), row)
+        number, inner = part_at((len(part.ids) for part in self.parts), row)
         return self.known[number].document(inner)
 
     def target(self) -> QueriedItems:
@@ -293,23 +287,6 @@ class Against:
             items = items.ignoring(value_table(self.common))
         for number, one in enumerate(self.known, 1):
             self.parts.append(one.part(items, space, log, threads, f"known-{number}"))
-
-    def names(self, collection: Collection) -> Any:
-        """Return the ids of all documents, the known ones first; as text if their types differ."""
-        ids = [part.ids for part in self.parts if len(part.ids)]
-        ids.append(to_arrow(np.arange(collection.rows)) if collection.ids is None else collection.ids)
-        if len({str(part.type) for part in ids}) > 1:
-            ids = [part.cast(pa.large_string()) for part in ids]
-        return pa.concat_arrays(ids)
-
-    @property
-    def _starts(self) -> Ints:
-        return np.cumsum([0, *(len(part.items) for part in self.parts)])
-
-    def origins(self, rows: Ints) -> Any:
-        """Return for each row the run or the index that has it; null for new documents."""
-        places = pa.array([part.where for part in self.parts] + [None], pa.string())
-        return places.take(to_arrow(np.searchsorted(self._starts, rows, side="right") - 1))
 
     def same_bytes(self, old: Ints, new: Ints, items: TextItems, threads: int) -> NDArray[np.bool_]:
         """Return which pairs of a known and a new document are identical, byte for byte."""

@@ -312,13 +312,11 @@ def _items(collection: Collection) -> Items:
 
 def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> Removal:
     """Keep the removals of new documents, and find which of them are byte for byte one that was kept earlier."""
-    new = removal.rows >= earlier.count
-    rows, keepers = removal.rows[new], removal.keepers[new]
-    similarity, identical = removal.similarity[new], removal.identical[new]
-    old = np.flatnonzero((keepers < earlier.count) & (similarity == 1.0))
+    new = removal.since(earlier.count)
+    old = np.flatnonzero((new.keepers < earlier.count) & (new.similarity == 1.0))
     if len(old) and isinstance(items, TextItems):
-        identical[old] |= earlier.same_bytes(keepers[old], rows[old] - earlier.count, items, threads)
-    return Removal(rows, keepers, similarity, identical)
+        new.identical[old] |= earlier.same_bytes(new.keepers[old], new.rows[old] - earlier.count, items, threads)
+    return new
 
 
 @contextmanager

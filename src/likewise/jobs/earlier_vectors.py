@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.base.arrays import Hashes, Ints
 from likewise.errors import DamagedError, IncompatibleError
 from likewise.io.read import Files
-from likewise.jobs.against import Against, EarlierRun
 from likewise.jobs.finished_run import FinishedRun
-from likewise.jobs.reference_items import ReferencePart
+from likewise.jobs.reference_items import KnownItems, KnownPart
 from likewise.jobs.vectors import VectorSettings
-from likewise.search.items import Items
 from likewise.search.vectors.load import Vectors, vectors
 
 
-class EarlierVectors(Against):
+class EarlierVectors(KnownItems[KnownPart]):
     """The vectors that finished runs kept, with their ids."""
 
     def __init__(self, folders: Sequence[Any], settings: VectorSettings) -> None:
-        super().__init__((), EarlierRun)
+        super().__init__()
         self.vectors: list[Vectors] = []
         self._owner = settings.owner
         self._runs = [FinishedRun.load(folder, settings.owner) for folder in folders]
@@ -54,7 +51,7 @@ class EarlierVectors(Against):
             if len(names) != len(found.table):
                 raise DamagedError(f"{run.folder}: kept/ and clusters.parquet do not fit together; run it again")
             self.vectors.append(found)
-            self.parts.append(ReferencePart(str(run.folder), len(names), cast("Items", found.table), names, _not_texts))
+            self.parts.append(KnownPart(str(run.folder), names))
         return self.vectors
 
 
@@ -66,8 +63,3 @@ def _kept_ids(run: FinishedRun) -> Any:
     gone = [] if removed is None else [batch.column(0) for batch in removed.batches(["id"])]
     ids = pa.chunked_array([batch.column(0) for batch in clusters.batches(["id"])], clusters.type_of("id"))
     return ids.filter(pc.invert(pc.is_in(ids, pa.chunked_array(gone, ids.type)))).combine_chunks()
-
-
-def _not_texts(rows: Ints, threads: int) -> Hashes:
-    """Vectors are compared by their components, not by fingerprints of documents."""
-    raise NotImplementedError

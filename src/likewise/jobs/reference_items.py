@@ -11,19 +11,20 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Hashes, Ints, Sets, TextChunk
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
 from likewise.base.runlog import RunLog, Tick
 from likewise.errors import IncompatibleError
 from likewise.io.disk import write_array
 from likewise.io.workspace import Workspace
 from likewise.kernels.hashing import digest_strings
 from likewise.search.items import Items
+from likewise.search.load import Collection
 from likewise.search.sketch import SketchPlan, key_sets
 
 MOST = 100
@@ -35,17 +36,55 @@ MARK = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
-class ReferencePart:
-    """Known items as a search sees them. count: how many are known; ids: of those that take part.
+class KnownPart:
+    """Known items that take part in a search, by their ids, and where they are."""
+
+    where: str
+    ids: Any
+
+
+@dataclass(frozen=True)
+class ReferencePart(KnownPart):
+    """Known documents as a search sees them. count: how many are known, whether they take part or not.
 
     digests: returns the fingerprints of the documents of some rows, which ascend, with this many threads.
     """
 
-    where: str
     count: int
     items: Items
-    ids: Any
     digests: Callable[[Ints, int], Hashes]
+
+
+P = TypeVar("P", bound=KnownPart)
+
+
+class KnownItems(Generic[P]):
+    """What new items are compared with: rows that come before theirs, with ids of their own."""
+
+    def __init__(self) -> None:
+        self.parts: list[P] = []
+
+    @property
+    def count(self) -> int:
+        """The number of known items that take part in the search."""
+        return int(self._starts[-1])
+
+    def names(self, collection: Collection) -> Any:
+        """Return the ids of all items, the known ones first; as text if their types differ."""
+        ids = [part.ids for part in self.parts if len(part.ids)]
+        ids.append(to_arrow(np.arange(collection.rows)) if collection.ids is None else collection.ids)
+        if len({str(part.type) for part in ids}) > 1:
+            ids = [part.cast(pa.large_string()) for part in ids]
+        return pa.concat_arrays(ids)
+
+    @property
+    def _starts(self) -> Ints:
+        return np.cumsum([0, *(len(part.ids) for part in self.parts)])
+
+    def origins(self, rows: Ints) -> Any:
+        """Return for each row the run or the index that has it; null for new items."""
+        places = pa.array([part.where for part in self.parts] + [None], pa.string())
+        return places.take(to_arrow(np.searchsorted(self._starts, rows, side="right") - 1))
 
 
 class ReferenceItems(ABC):
@@ -146,7 +185,7 @@ class QueriedItems(ReferenceItems):
         found = FoundItems(self.place, Sets(values, offsets), units)
         if isinstance(ids, pa.ChunkedArray):
             ids = pa.concat_arrays(ids.chunks)
-        return ReferencePart(self.where, space.notes(step)["known"], found, ids, lambda rows, _: digests[rows])
+        return ReferencePart(self.where, ids, space.notes(step)["known"], found, lambda rows, _: digests[rows])
 
     def _store(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str, tick: Tick) -> None:
         """Ask, and commit the answers as a step."""

@@ -23,8 +23,8 @@ from likewise.io.publish import Output, check_output, publish, with_writing
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_table
 from likewise.io.write import spreadsheet as for_spreadsheets
-from likewise.jobs.against import Against
 from likewise.jobs.explain.traces import ExplainedPairs, ExplainedRemovals
+from likewise.jobs.reference_items import KnownItems
 from likewise.jobs.rows import PlottedPairs, Rows, Tables
 from likewise.jobs.state import FOLDER, State, save_state, update_state
 from likewise.search.cluster import Removal, components
@@ -212,7 +212,7 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
         removal: Removal,
         log: RunLog,
         parameters: dict[str, Any],
-        against: Against | None = None,
+        against: KnownItems[Any] | None = None,
         about: dict[str, Any] | State | None = None,
         command: str = "dedup",
     ) -> None:

@@ -65,7 +65,7 @@ class DedupVectors(Dedup):
         names = super()._table_names()
         return [name for name in names if name != "kept" or not isinstance(self._collection.source, ArrayRows)]
 
-    def explain(self, id_a: Any, id_b: Any) -> VectorReason:  # type: ignore[override]
+    def explain(self, id_a: Any, id_b: Any) -> VectorReason:
         """Return why two vectors are a pair or not: how far apart they are, and what became of them.
 
         >>> from likewise import dedup
@@ -137,11 +137,10 @@ def dedup_vectors(request: DedupRequest) -> DedupVectors:
 
 def _of_new(removal: Removal, split: int, space: Space) -> Removal:
     """Keep the removals of new vectors, and find which of them are equal to a known one."""
-    new = removal.rows >= split
-    rows, keepers, identical = removal.rows[new], removal.keepers[new], removal.identical[new]
-    old = np.flatnonzero((keepers < split) & (removal.similarity[new] == 0))
-    identical[old] = (space.table[rows[old]] == space.table[keepers[old]]).all(axis=1)
-    return Removal(rows, keepers, removal.similarity[new], identical)
+    new = removal.since(split)
+    old = np.flatnonzero((new.keepers < split) & (new.similarity == 0))
+    new.identical[old] = (space.table[new.rows[old]] == space.table[new.keepers[old]]).all(axis=1)
+    return new
 
 
 class _OpenedRows:

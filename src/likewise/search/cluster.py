@@ -159,6 +159,11 @@ class Removal:
     similarity: Scores
     identical: NDArray[np.bool_]
 
+    def since(self, first: int) -> Removal:
+        """Return the removals of rows from this one on."""
+        new = self.rows >= first
+        return Removal(self.rows[new], self.keepers[new], self.similarity[new], self.identical[new])
+
 
 def removals(
     groups: Groups,

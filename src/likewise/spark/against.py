@@ -195,17 +195,15 @@ class AgainstTables(DriverTables):
         from pyspark.sql import functions as F
 
         old = universe.place(np.array([corpus.earlier]))[0]
-        new = removal.rows >= old
-        rows, keepers = removal.rows[new], removal.keepers[new]
-        similarity, identical = removal.similarity[new], removal.identical[new]
-        asked = np.flatnonzero((keepers < old) & (similarity == 1.0))
+        new = removal.since(old)
+        asked = np.flatnonzero((new.keepers < old) & (new.similarity == 1.0))
         if len(asked):
-            both = np.unique(universe.rows[np.concatenate([rows[asked], keepers[asked]])])
+            both = np.unique(universe.rows[np.concatenate([new.rows[asked], new.keepers[asked]])])
             frame = corpus.texts.withColumn(DIGEST, F.md5(TEXT))
             digests = np.array(corpus.fetch(both, [DIGEST], frame).column(DIGEST).to_pylist(), dtype=object)
-            one, other = (np.searchsorted(both, universe.rows[side[asked]]) for side in (rows, keepers))
-            identical[asked] |= (digests[one] == digests[other]).astype(bool)
-        return Removal(rows, keepers, similarity, identical)
+            one, other = (np.searchsorted(both, universe.rows[side[asked]]) for side in (new.rows, new.keepers))
+            new.identical[asked] |= (digests[one] == digests[other]).astype(bool)
+        return new
 
     def _listed(self, matches: VerifiedPairs) -> Any:
         left, right, similarity, abridged = listed_pairs(matches, items=len(self.corpus))

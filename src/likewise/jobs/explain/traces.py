@@ -17,6 +17,7 @@ from likewise.io.ids import matching
 from likewise.io.read import Source
 from likewise.jobs.against import Against
 from likewise.jobs.explain.reasons import SetReason, SetScheme, VectorReason, explain_sets, explain_vectors
+from likewise.jobs.reference_items import KnownItems
 from likewise.jobs.rows import Rows
 from likewise.jobs.state import State
 from likewise.search.cluster import NONE, Removal
@@ -267,14 +268,14 @@ class ExplainedRemovals:
     _collection: Collection
     _matches: VerifiedPairs
     _removal: Removal
-    _against: Against | None
+    _against: KnownItems[Any] | None
     _about: Any
     _ids: Any
     _name: Callable[[Ints], Any]
     _rows: Callable[[str], Rows]
     _offset: int
 
-    def explain(self, id_a: Any, id_b: Any) -> SetReason:
+    def explain(self, id_a: Any, id_b: Any) -> SetReason | VectorReason:
         """Return why two documents are a pair or not: what they share, how similar they are, what became of them.
 
         The documents are read again from where they came. `print` shows the explanation, `to_html` makes a page of it.
@@ -298,7 +299,7 @@ class ExplainedRemovals:
         low, high = groups if matches.directed else np.sort(groups)
         found = bool(low == high or ((matches.left == low) & (matches.right == high)).any())
         notes = tuple(self._outcome(value, row) for value, row in ((id_a, a), (id_b, b)))
-        if against is None:
+        if not isinstance(against, Against):
             return trace.explain((id_a, id_b), self.stats, found, notes=notes)
         texts, first = trace.parts[0].texts({row - self._offset for row in (a, b) if row >= self._offset}, SAMPLE)
         both = [texts[row - self._offset] if row >= self._offset else against.document(row) for row in (a, b)]
