@@ -67,6 +67,7 @@ def expected(text):
         "http://a.org/x#y",
         "http://" + "a" * 64 + ".org/",
         "http://a.org/%",
+        "a.org#top http://",
     ]
 )
 def test_the_form_of_urls_is_that_of_plain_python(texts):

@@ -197,6 +197,9 @@ def canonize_one(data, start, stop, out, at):
     for i in range(end, stop):
         byte = data[i]
         if byte == HASH:
+            for k in range(i + 1, stop):
+                if data[k] <= 32 or data[k] >= 127:
+                    return -1
             break
         odd = byte <= 32 or byte >= 127 or byte == PERCENT or byte == BACKSLASH or byte == 34 or byte == 60
         if odd or byte == 62 or byte == 94 or byte == 96 or 123 <= byte <= 125:
