@@ -49,6 +49,7 @@ def test_nothing_is_said_without_two_fields_or_matches():
     asked = [(fields[:1], pairs, "two fields"), (fields, pairs[:20], "30 matches"), (apart, pairs, "too rarely")]
     for some, found, why in asked:
         assert why in estimated_blocking_recall(some, found)["unknown"]
+    assert "several fields together" in estimated_blocking_recall(fields, pairs, {"bands": 1})["unknown"]
 
 
 def test_chapman_is_exact_where_all_is_seen():

@@ -54,6 +54,7 @@ def test_little_memory_does_not_change_the_tables(people, monkeypatch, tmp_path,
         assert getattr(little, name).equals(getattr(much, name)), name
     assert little.matches.num_rows > 100
     assert "bands" in little.stats["details"]["candidates_by"]
+    assert "several fields together" in little.stats["details"]["completeness"]["unknown"]
     assert not (tmp_path / "little" / ".likewise").exists()
 
 

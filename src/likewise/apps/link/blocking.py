@@ -14,7 +14,7 @@ The candidates are the union of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -349,14 +349,21 @@ WIDTH = 1.96
 """Standard errors on each side of the estimate: an interval of 95 %."""
 
 
-def estimated_blocking_recall(fields: Sequence[Field], pairs: Ints, seed: int = 1) -> dict[str, Any]:
+def estimated_blocking_recall(
+    fields: Sequence[Field], pairs: Ints, ways: Container[str] = (), seed: int = 1
+) -> dict[str, Any]:
     """Return the part of all matches that were found as candidates, with an interval, or why it is not known.
 
     By capture and recapture (Lincoln and Petersen, Chapman): the captures are two fields that most matches agree in. If
     they err independently, the part that agree in the first is the same among those that agree in the second as among
     all. Of the three fields that most matches agree in, each two give an estimate, unless they agree together; the
     lowest counts, as fields that err together make it too high.
+
+    ways: how candidates were found. Bands find what is alike in several fields together: of the matches that agree in
+    one field they miss more, the more errors there are in the others, and the fields that are seen tell nothing of it.
     """
+    if "bands" in ways:
+        return {"unknown": "tables as large as these are blocked by several fields together, not by one at a time"}
     if len(fields) < 2:
         return {"unknown": "it takes two fields that err independently"}
     if len(pairs) < LEAST_MATCHES:

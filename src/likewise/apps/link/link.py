@@ -373,7 +373,9 @@ def _result(
         records, copies, rules, scored.slim, decision, probable, groups, matched.pairs, known, tables.windows
     )
     count_scores(log, trace.pairs[2], matched.scores * scored.unit)
-    log.details["completeness"] = estimated_blocking_recall(records.fields, matched.pairs, request.seed)
+    log.details["completeness"] = estimated_blocking_recall(
+        records.fields, matched.pairs, candidates.ways, request.seed
+    )
     judge(matched, labels, log)
     if tables.truth is not None:
         part = completeness(candidates, copies.mapped(tables.truth).matches, rules.records.count)
