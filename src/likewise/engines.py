@@ -44,6 +44,7 @@ def dedup(
     method: str = "auto",
     estimate: bool = False,
     keep: str | Keep | None = None,
+    group: str | None = None,
     unit: str | None = None,
     min_words: int = 5,
     more_than: int = 1,
@@ -98,6 +99,9 @@ def dedup(
         each other. "none": every document that is similar to another is removed, and kept_id names one similar to it.
         Several rules, such as "max:date,longest": the next one decides what the one before does not; then the order of
         the input.
+    group: a column, such as the repository, the host or the book. Documents with the same value are one item: their
+        texts are joined in the order of the input, with blank lines between them, and compared, kept and removed as a
+        whole. The ids in the tables are the values of the column; of a score of `keep`, the best in a group counts.
     threads, batch_rows: change the speed, never the result. seed: changes which few pairs are missed.
     sketch: "fast" or "classic" MinHash signatures. bands, rows: this banding instead of the one that follows from
         threshold and recall. max_slots: the longest signature to consider.
@@ -150,8 +154,8 @@ def dedup(
     against = list(against) if isinstance(against, list) else [] if against is None else [against]
     request = job.DedupRequest(
         source=source, text=text, id=id, shingle=shingle, threshold=threshold, measure=measure, recall=recall,
-        method=method, estimate=estimate, keep=keep, threads=threads, seed=seed, sketch=sketch, bands=bands, rows=rows,
-        max_slots=max_slots, ignore_common=ignore_common, certify=certify, on_error=on_error,
+        method=method, estimate=estimate, keep=keep, group=group, threads=threads, seed=seed, sketch=sketch,
+        bands=bands, rows=rows, max_slots=max_slots, ignore_common=ignore_common, certify=certify, on_error=on_error,
         encoding_errors=encoding_errors, lines=lines, html=html, plain=plain, hidden=hidden, out=out, memory=memory,
         spill=spill, fresh=fresh, against=tuple(against), add=add, state=state, batch_rows=batch_rows,
         progress=progress, master=master, within=within, vector=vector,
@@ -165,6 +169,7 @@ def dedup(
     if unit is not None:
         from likewise.apps.units import UnitRules, dedup_units
 
+        checks.unused("dedup", {"group": (group, None)}, "with 'unit'")
         chosen = "first" if keep is None else str(request.policy)
         return cast("Dedup", dedup_units(request, UnitRules(unit, min_words, more_than, min_left, chosen)))
     of_units = {"min_words": (min_words, 5), "more_than": (more_than, 1), "min_left": (min_left, 1)}

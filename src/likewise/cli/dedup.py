@@ -24,6 +24,7 @@ Examples:
   likewise dedup reviews.csv --text review --keep max:stars,max:date,longest --out clean/
   likewise dedup crawl.parquet --measure containment --threshold 0.9 --out clean/     (what is part of another goes)
   likewise dedup answers.jsonl --keep none --out single/             (all copies go, not all but one)
+  likewise dedup code.parquet --group repository --keep max:stars --out clean/     (a repository is one item)
   likewise dedup crawl.parquet --unit lines --out clean/             (lines of earlier pages are cut out of later ones)
   likewise dedup crawl.parquet --unit paragraphs --more-than 10 --min-left 20 --keep none --out clean/   (boilerplate)
   likewise dedup embeddings.npy --measure angle --within 15 --out clean/
@@ -67,6 +68,12 @@ Of vectors the tables have a distance in place of the similarity."""
     None,
     "Which document to keep: {}. With none, all documents go that are similar to another.  [default: first; by "
     "containment longest]",
+)
+@click.option(
+    "--group",
+    metavar="COLUMN",
+    help="Documents with the same value, such as a repository, a host or a book, are one item, compared, kept and "
+    "removed as a whole.",
 )
 @click.option(
     "--unit",

@@ -136,7 +136,11 @@ def opening(stats: dict[str, Any]) -> Iterator[str]:
     """Say what was read and how it was searched."""
     counts = stats["counts"]
     amount = f", {size(counts['bytes'])} of text" if "bytes" in counts else ""
-    yield f"{count(counts.get('items', 0), 'document')}{amount}; {counts.get('different', 0):,} different"
+    items = count(counts.get("items", 0), "document")
+    if stats["parameters"].get("group"):
+        groups = f"{count(counts['items'], 'group')} ({stats['parameters']['group']})"
+        items = f"{groups} of {count(counts['documents'], 'document')}"
+    yield f"{items}{amount}; {counts.get('different', 0):,} different"
     if counts.get("earlier"):
         yield f"compared with the {count(counts['earlier'], 'document')} that are known already"
     yield from broken(stats)
@@ -266,8 +270,9 @@ def found(stats: dict[str, Any], noun: str) -> str:
 def outcome(stats: dict[str, Any]) -> str:
     """Say what was kept and what was removed."""
     counts = stats["counts"]
+    documents = f" ({count(counts['documents_kept'], 'document')})" if "documents_kept" in counts else ""
     return (
-        f"kept {counts['kept']:,}, removed {counts['removed']:,} ({counts['identical']:,} identical, "
+        f"kept {counts['kept']:,}{documents}, removed {counts['removed']:,} ({counts['identical']:,} identical, "
         f"{counts['near']:,} near); {count(counts['clusters'], 'cluster')}, "
         f"the largest of {stats['details']['largest_cluster']:,}"
     )

@@ -83,6 +83,8 @@ class KeptItems(Items):
             html=parameters.get("html", False),
             plain=parameters.get("plain", False),
             encoding_errors=parameters["encoding_errors"],
+            id=parameters.get("group"),
+            group=parameters.get("group"),
         )
         start = 0
         for batch in open_source(Files(self.state.kept_files(threads)), options).batches(threads):

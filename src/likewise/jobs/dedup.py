@@ -16,7 +16,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError, ParameterError
-from likewise.io.read import Source
+from likewise.io.read import ReadOptions, Source
 from likewise.io.seals import changed_files
 from likewise.io.workspace import Workspace
 from likewise.jobs.addition import Addition
@@ -53,6 +53,7 @@ class DedupRequest(SearchRequest):
     owner: str = OWNER
     measure: str = "jaccard"
     keep: str | Keep | None = None
+    group: str | None = None
     out: str | Path | None = None
     fresh: bool = False
     against: tuple[Any, ...] = ()
@@ -64,6 +65,9 @@ class DedupRequest(SearchRequest):
     def __post_init__(self) -> None:
         checks.choice(self.owner, "measure", self.measure, (*MEASURES, *DISTANCES))
         super().__post_init__()
+        if self.group is not None:
+            why = "with 'group', whose names are the ids" if not self.of_vectors else "for vectors"
+            checks.unused(self.owner, self.given("id") if not self.of_vectors else self.given("group"), why)
         if self.of_vectors:
             return
         checks.unused(self.owner, self.given("within", "vector"), f"with measure={self.measure!r}")
@@ -103,16 +107,21 @@ class DedupRequest(SearchRequest):
     @property
     def only_local(self) -> Given:
         """Also other measures than Jaccard similarity."""
-        return {**super().only_local, **self.given("measure")}
+        return {**super().only_local, **self.given("measure", "group")}
 
     @property
     def score(self) -> tuple[str, ...]:
         """The columns of the keep policy."""
         return self.policy.columns
 
+    @cached_property
+    def options(self) -> ReadOptions:
+        """How the input is read: with a group, its name is the id."""
+        return replace(super().options, id=self.group or self.id, group=self.group, lowest=self.policy.lowest)
+
     def reported(self, shingler: Shingler | None) -> dict[str, Any]:
         """Return the parameters, for run.json, but for what is known in `against`."""
-        chosen = {"measure": self.measure, "keep": str(self.policy)}
+        chosen = {"measure": self.measure, "keep": str(self.policy), "group": self.group}
         return {**super().reported(shingler), **chosen, "against": None, "add": self.add}
 
 
@@ -202,7 +211,7 @@ class _Run:
         source, out = self.source, self.out
         if out is None or space.resumed or self.earlier or not isinstance(source, Source):
             return
-        if self.request.measure != "jaccard":  # the model of the costs knows no other
+        if self.request.measure != "jaccard" or self.request.group:  # the model of the costs knows no other
             return
         if (source.total_bytes or 0) < FORECAST_FROM:
             return

@@ -25,7 +25,7 @@ from likewise.io.seals import changed_files, identity
 KEYS = ("command", "parameters", "inputs", "counts", "method", "certificate", "details", "notes", "set_aside",
         "seconds", "total_seconds", "peak_memory_bytes")  # fmt: skip
 """What the page is made from; every run.json has them."""
-OPTIONS = ("text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden")
+OPTIONS = ("text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden", "group")
 """Parameters of run.json that say how the inputs were read."""
 
 

@@ -20,6 +20,7 @@ from likewise.base.runlog import RunLog, run_json
 from likewise.base.words import counted
 from likewise.errors import OutputError
 from likewise.io.publish import Output, check_output, publish, with_writing
+from likewise.io.read.groups import GroupedDocuments
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_table
 from likewise.io.write import spreadsheet as for_spreadsheets
@@ -238,6 +239,9 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
         log.counts["near"] = int((~removal.identical).sum())
         log.counts["removed"] = len(removal.rows)
         log.counts["kept"] = collection.rows - len(removal.rows)
+        if isinstance(collection.source, GroupedDocuments):
+            log.counts["documents"] = collection.source.documents
+            log.counts["documents_kept"] = collection.source.count_kept(self.keep_mask)
         log.counts["clusters"] = int((sizes > 1).sum())
         log.details["largest_cluster"] = int(sizes.max()) if len(sizes) else 0
         if abridged:

@@ -55,7 +55,7 @@ def rethreshold(request: RethresholdRequest) -> Dedup:
         if name in state.run["counts"]:
             log.counts[name] = state.run["counts"][name]
     log.details |= details_at(wanted, state.run["details"])
-    options = options_of_run(parameters, policy.columns)
+    options = options_of_run(parameters, policy.columns, policy.lowest)
     with log.stage("read"):
         source = unchanged_source(state, options)
         ids = state.ids
@@ -122,7 +122,9 @@ def details_at(threshold: float, details: dict[str, Any]) -> dict[str, Any]:
     return carried
 
 
-def options_of_run(parameters: dict[str, Any], score: tuple[str, ...] = ()) -> ReadOptions:
+def options_of_run(
+    parameters: dict[str, Any], score: tuple[str, ...] = (), lowest: tuple[bool, ...] = ()
+) -> ReadOptions:
     """Return how the input of a run was read, from the parameters in its run.json."""
     return ReadOptions(
         text=parameters["text"],
@@ -135,6 +137,8 @@ def options_of_run(parameters: dict[str, Any], score: tuple[str, ...] = ()) -> R
         html=parameters.get("html", False),
         plain=parameters.get("plain", False),
         hidden=parameters.get("hidden", False),
+        group=parameters.get("group"),
+        lowest=lowest,
     )
 
 

@@ -52,6 +52,8 @@ class SimilarDocuments:
         self.noun = "page" if run.command == "articles" else self.item
         if run.parameters.get("sets"):
             self.noun = "set"
+        if run.parameters.get("group"):
+            self.noun = "group"
         self.nouns = f"{self.noun}s"
         self.threshold = float(run.parameters[self.limit])
         self.folders: dict[str, Tally] = {}

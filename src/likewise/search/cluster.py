@@ -92,6 +92,11 @@ class Keep:
         return tuple(rule.column for rule in self.rules if rule.column is not None)
 
     @property
+    def lowest(self) -> tuple[bool, ...]:
+        """For each of these columns, whether the lowest value is preferred."""
+        return tuple(rule.rule == "min" for rule in self.rules if rule.column is not None)
+
+    @property
     def by_length(self) -> bool:
         """Whether a rule compares lengths."""
         return any(rule.rule in ("longest", "shortest") for rule in self.rules)

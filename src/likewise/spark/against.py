@@ -129,6 +129,8 @@ class SparkAgainst(Against):
 
     def _input(self, state: Any) -> tuple[SparkInput, ReadOptions]:
         parameters = state.run["parameters"]
+        if parameters.get("group"):
+            raise IncompatibleError(f"{state.directory}: this run is one of groups, which Spark does not have yet")
         options = ReadOptions(
             text=parameters["text"],
             html=parameters.get("html", False),

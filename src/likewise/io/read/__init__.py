@@ -11,6 +11,7 @@ from dataclasses import replace
 from likewise.io.read.base import Aside, ReadOptions, Source
 from likewise.io.read.delimited import Delimited
 from likewise.io.read.find import Files, InputFile, files_of, looks_like_files
+from likewise.io.read.groups import GroupedDocuments
 from likewise.io.read.ipc import Ipc
 from likewise.io.read.jsonl import JsonLines
 from likewise.io.read.memory import from_object
@@ -45,6 +46,8 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
     if options.html:
         check_parser()
     files = _files(source)
+    if options.group is not None:
+        return GroupedDocuments(open_source(source if files is None else files, replace(options, group=None)), options)
     if files is None:
         return from_object(source, options)
     found = files.find(options.plain, options.hidden)

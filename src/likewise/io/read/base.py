@@ -37,9 +37,10 @@ Tick = Callable[[int], None]
 class ReadOptions:
     """How to read: which columns, what to do with broken rows, how large a batch and a row may be.
 
-    score: a column, or several. html: None takes text files for pages by their names. plain: every file is text,
-    whatever its name and its bytes. hidden: files and folders are read whose names begin with a dot. `owner` is the
-    function the user called, for error messages.
+    score: a column, or several. group: a column, that of the ids: documents of a group are joined, and of its scores
+    the highest counts, or the lowest where `lowest` has a flag. html: None takes text files for pages by their names.
+    plain: every file is text, whatever its name and its bytes. hidden: files and folders are read whose names begin
+    with a dot. `owner` is the function the user called, for error messages.
     """
 
     text: str = "text"
@@ -52,6 +53,8 @@ class ReadOptions:
     html: bool | None = False
     plain: bool = False
     hidden: bool = False
+    group: str | None = None
+    lowest: tuple[bool, ...] = ()
     batch_rows: int = 10_000
     batch_bytes: int = 16 * MIB
     row_bytes: int = 1 << 62
@@ -63,6 +66,8 @@ class ReadOptions:
         checks.column(self.owner, "text", self.text)
         if self.id is not None:
             checks.column(self.owner, "id", self.id)
+        if self.group is not None:
+            checks.column(self.owner, "group", self.group)
         for name in ("lines", "sets", "plain", "hidden"):
             checks.flag(self.owner, name, getattr(self, name))
         if self.html is not None:
