@@ -21,6 +21,15 @@ REQUIREMENTS: dict[str, list[str]] = {
     "rensa": ["rensa==0.5.0", "pyarrow==26.0.1"],
     "gaoya": ["gaoya==0.2.2", "pyarrow==26.0.1"],
     "datasketch": ["datasketch==2.0.0", "numpy==2.4.6", "xxhash==4.1.0", "pyarrow==26.0.1"],
+    "datasketch-bloom": [
+        "datasketch==2.0.0",
+        "pybloomfilter3==0.7.3",
+        "scipy==1.17.1",
+        "numpy==2.4.6",
+        "xxhash==4.1.0",
+        "pyarrow==26.0.1",
+    ],
+    "fastsketchlsh": ["fastsketchlsh==1.0.1", "numpy==2.4.6", "pyarrow==26.0.1"],
     "datasketch-redis": ["datasketch==2.0.0", "redis==8.1.0", "numpy==2.4.6", "xxhash==4.1.0", "pyarrow==26.0.1"],
     "text-dedup": ["text-dedup==0.4.0", "datasets==5.2.0", "numpy==2.4.6", "pyarrow==26.0.1"],
     "text-dedup-spark": [

@@ -2,7 +2,9 @@
 
 A pair of documents stands for the pair of their sets, so that copies do not count many times over: recall and
 precision are shares of pairs of distinct sets. Copies (documents with the same set) are scored apart: the share of
-pairs of copies that ended up in one cluster. Pairs of two documents without words are nobody's business.
+pairs of copies that ended up in one cluster. Pairs of two documents without words are nobody's business. Of a tool that
+only says of a document that a similar one came before, recall and precision are shares of documents, and those of
+copies are among them.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ def score(truth: Truth, folder: Path) -> Score:
     """Score the pairs in a folder; the clusters where there are only these."""
     pairs_file, clusters_file = folder / "pairs.parquet", folder / "clusters.parquet"
     rows = len(truth.sets)
+    if (folder / "flags.parquet").exists():
+        return _of_flags(truth, pq.read_table(folder / "flags.parquet").column("row").to_numpy())
     if clusters_file.exists():
         table = pq.read_table(clusters_file)
         clusters = np.arange(rows, rows * 2)
@@ -49,6 +53,27 @@ def score(truth: Truth, folder: Path) -> Score:
         precision=hits / len(found) if len(found) else 1.0,
         copies=_copies_together(truth.sets, clusters),
         pairs=len(found),
+    )
+
+
+def _of_flags(truth: Truth, flagged: Integers) -> Score:
+    """Score the documents of which a tool says that a similar one came before."""
+    wordy = np.flatnonzero(truth.sets >= 0)
+    _, first = np.unique(truth.sets[wordy], return_index=True)
+    begin = np.full(int(truth.sets.max(initial=-1)) + 1, len(truth.sets))
+    begin[truth.sets[wordy[first]]] = wordy[first]
+    earliest = begin.copy()
+    np.minimum.at(earliest, truth.first, begin[truth.second])
+    np.minimum.at(earliest, truth.second, begin[truth.first])
+    true = wordy[earliest[truth.sets[wordy]] < wordy]
+    copies = wordy[begin[truth.sets[wordy]] < wordy]
+    hits = len(np.intersect1d(true, flagged))
+    shares = (len(np.intersect1d(copies, flagged)), len(copies))
+    return Score(
+        recall=hits / len(true) if len(true) else 1.0,
+        precision=hits / len(flagged) if len(flagged) else 1.0,
+        copies=shares[0] / shares[1] if shares[1] else 1.0,
+        pairs=len(flagged),
     )
 
 

@@ -45,6 +45,8 @@ PEERS: dict[str, tuple[str, list[str]]] = {
     "rensa (1 process)": ("rensa", ["--processes", "1"]),
     "datasketch": ("datasketch", []),
     "datasketch (plain)": ("datasketch", ["--processes", "1", "--hash", "sha1"]),
+    "datasketch (Bloom)": ("datasketch-bloom", []),
+    "FastSketchLSH": ("fastsketchlsh", []),
     "text-dedup": ("text-dedup", []),
 }
 OUT = DATA / "out"

@@ -1,8 +1,9 @@
 """What the runner of every tool shares: its arguments, its clock and the form of its answer.
 
 A runner is `python NAME_run.py CORPUS --out FOLDER ...`, started in the tool's own environment. It writes
-`FOLDER/pairs.parquet` (i < j, row numbers) or `FOLDER/clusters.parquet` (row, cluster), or both, and prints
-one line of JSON: the seconds of each phase, from the Parquet file to the answer in memory, and the peak memory.
+`FOLDER/pairs.parquet` (i < j, row numbers) or `FOLDER/clusters.parquet` (row, cluster), or both, or else
+`FOLDER/flags.parquet` (the rows before which a similar one came), and prints one line of JSON: the seconds of each
+phase, from the Parquet file to the answer in memory, and the peak memory.
 """
 
 from __future__ import annotations
@@ -141,6 +142,11 @@ def write_pairs(folder: Path, first: Sequence[int], second: Sequence[int]) -> No
     """Write the pairs a tool found."""
     columns = {"i": pa.array(first, pa.int64()), "j": pa.array(second, pa.int64())}
     pq.write_table(pa.table(columns), folder / "pairs.parquet")
+
+
+def write_flags(folder: Path, rows: Sequence[int]) -> None:
+    """Write the rows of which a tool says only that a similar one came before."""
+    pq.write_table(pa.table({"row": pa.array(rows, pa.int64())}), folder / "flags.parquet")
 
 
 def write_clusters(folder: Path, rows: Sequence[int], clusters: Sequence[int]) -> None:
