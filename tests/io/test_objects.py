@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.errors import ColumnError, FormatError, ParameterError, TextError
-from likewise.io.objects import table_of
+from likewise.io.streams import table_of
 from likewise.io.read import Aside, ReadOptions, open_source
 
 TEXTS = ["one", "", "drei ä", "four\n4", "fünf \U0001f600"]
