@@ -293,7 +293,7 @@ def print_table(result: Any) -> None:
     """Write the rows of a table to standard output, as JSON lines."""
     from likewise.io.write import write_json_lines
 
-    out = click.get_binary_stream("stdout")
+    out = sys.stdout.buffer
     write_json_lines(result.batches(), out)
     out.flush()
 

@@ -128,5 +128,5 @@ def _checked(piped: PipedFile) -> PipedFile:
         return piped
     other = next((name for begin, name in OTHERS.items() if start.startswith(begin)), f"{start[:20]!r}")
     raise FormatError(
-        f"{NAME}: standard input must be JSON lines or Arrow, and this is {other}; write it to a file, and name the file"
+        f"{NAME}: standard input must be JSON lines or Arrow, and this is {other}; write it to a file and name that"
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import chain
 from pathlib import Path
@@ -98,31 +99,31 @@ def spooled(source: Any, column: str | None, folder: Path | None = None, compres
 def _stream(source: Any) -> Iterable[Any] | None:
     """Return what yields the rows or batches of a stream; None for any other object."""
     package = type(source).__module__.partition(".")[0]
+    stream: Iterable[Any] | None = None
     if isinstance(source, pa.RecordBatchReader):
-        return source
-    if package == "pyarrow":
+        stream = source
+    elif package == "pyarrow":
         if hasattr(source, "scanner"):  # a Dataset
             source = source.scanner(batch_size=ROWS, batch_readahead=READ_AHEAD, fragment_readahead=1)
-        scans = hasattr(source, "to_reader") and hasattr(source, "dataset_schema")
-        return source.to_reader() if scans else None
-    if package == "polars":
-        return source.collect_batches(chunk_size=ROWS) if hasattr(source, "collect_batches") else None
-    if package == "datasets":
-        return _of_datasets(source)
-    if package == "pandas" and not isinstance(source, Iterator):
-        return None
-    for name in ("to_arrow_reader", "fetch_record_batch"):  # a relation of DuckDB, and of its versions before 1.4
-        if hasattr(source, name):
-            reader: Iterable[Any] = getattr(source, name)(ROWS)
-            return reader
-    if hasattr(source, "to_arrow") or hasattr(source, "__arrow_c_array__") or hasattr(source, "__dataframe__"):
-        return None
-    if hasattr(source, "__arrow_c_stream__"):
-        try:
-            return pa.RecordBatchReader.from_stream(source)
-        except pa.ArrowInvalid:  # a column
-            return None
-    return source if isinstance(source, Iterable) and not isinstance(source, NO_STREAMS) else None
+        if hasattr(source, "dataset_schema"):  # a Scanner
+            stream = source.to_reader()
+    elif package == "polars":
+        stream = source.collect_batches(chunk_size=ROWS) if hasattr(source, "collect_batches") else None
+    elif package == "datasets":
+        stream = _of_datasets(source)
+    elif package == "pandas":
+        stream = source if isinstance(source, Iterator) else None
+    elif hasattr(source, "to_arrow_reader"):  # a relation of DuckDB
+        stream = source.to_arrow_reader(ROWS)
+    elif hasattr(source, "fetch_record_batch"):  # one of an earlier version
+        stream = source.fetch_record_batch(ROWS)
+    elif hasattr(source, "__arrow_c_stream__") and not hasattr(source, "to_arrow"):
+        with suppress(pa.ArrowInvalid):  # a column
+            stream = pa.RecordBatchReader.from_stream(source)
+    elif isinstance(source, Iterable) and not isinstance(source, NO_STREAMS):
+        others = ("to_arrow", "__arrow_c_array__", "__dataframe__")
+        stream = None if any(hasattr(source, name) for name in others) else source
+    return stream
 
 
 def _of_datasets(source: Any) -> Iterable[Any] | None:
@@ -152,11 +153,13 @@ def _of_split(name: str, dataset: Any) -> Iterator[Any]:
 
 def _noted(batches: Iterator[pa.RecordBatch], rows: _Rows) -> Iterator[pa.RecordBatch]:
     """Pass batches on; an error of Arrow names the stream, and one of the user's code passes with a note."""
+    files = rows.kind.startswith("pyarrow.") and rows.kind != "pyarrow.RecordBatchReader"  # and no code of the user's
+    broken = (pa.ArrowException, OSError) if files else (pa.ArrowException,)
     try:
         yield from batches
     except LikewiseError:
         raise
-    except pa.ArrowException as error:
+    except broken as error:
         words = " ".join(str(error).split())
         raise FormatError(f"{rows.kind}: the stream cannot be read after row {rows.count}: {words}") from error
     except Exception as error:
@@ -227,7 +230,7 @@ class _Rows:
             yield from self._flushed()
 
     def _strange(self, item: Any) -> LikewiseError:
-        names = {str: "a string", dict: "a dict", list: "a vector"}
+        names: dict[type, str] = {str: "a string", dict: "a dict", list: "a vector"}
         if self._expected is None:
             return TextError(
                 f"{self.kind}: row {self.count}: {kind_of(item)} is not a string, a dict or a batch; convert it first"

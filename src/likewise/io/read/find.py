@@ -168,7 +168,7 @@ def find(files: Files, plain: bool = False, hidden: bool = False) -> list[InputF
 def _find(files: Files, hunt: _Hunt) -> Found:
     if not files.paths:
         raise MissingInput("there is no input; name a file, a folder or a glob")
-    if sum(os.fspath(path) == stdin.NAME for path in files.paths) > 1:
+    if sum(path == stdin.NAME for path in files.paths) > 1:
         raise ParameterError("Standard input, '-', can be read only once. Name it once.")
     found: list[InputFile] = []
     seen: set[str] = set()
@@ -221,7 +221,7 @@ def _expand(given: str | os.PathLike[str], hunt: _Hunt) -> Iterator[InputFile]:
     written = os.fspath(given)
     if not isinstance(written, str):
         raise ParameterError(f"A path must be a string or a Path object. Got {written!r} instead.")
-    if written == stdin.NAME:
+    if given == stdin.NAME:  # a Path of that name is a file
         read = stdin.standard_input(hunt.plain)
         yield InputFile(read.path, written, read.relative, written, read.format, read.compression, read.bytes, True)
     elif os.path.isdir(written):
