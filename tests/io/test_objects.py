@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.errors import ColumnError, FormatError, ParameterError, TextError
-from likewise.io.streams import table_of
 from likewise.io.read import Aside, ReadOptions, open_source
+from likewise.io.streams import table_of
 
 TEXTS = ["one", "", "drei ä", "four\n4", "fünf \U0001f600"]
 COLUMNS = {"text": TEXTS, "id": [5, 4, 3, 2, 1], "score": [0.5, 1.5, 2.5, 3.5, 4.5]}

@@ -334,6 +334,22 @@ def test_two_streams_and_what_was_kept_earlier(tmp_path):
     assert tables(new) == tables(likewise.dedup(second, id="id", against=tmp_path / "first"))
 
 
+def test_a_stream_in_place_of_an_interrupted_run(tmp_path):
+    """A stream cannot be read again: what is unfinished in the folder is started over, and the result says so."""
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+
+    def interrupt(stage, done, total):
+        if stage == "cluster":
+            raise KeyboardInterrupt
+
+    for source in (str(tmp_path / "a.parquet"), TABLE.to_reader()):
+        with pytest.raises(KeyboardInterrupt):
+            likewise.dedup(source, method="lsh", memory="64MiB", out=tmp_path / "out", progress=interrupt)
+    likewise.dedup(TABLE.to_reader(), out=tmp_path / "out", memory="64MiB")
+    assert pq.read_table(tmp_path / "out/removed.parquet").equals(likewise.dedup(TABLE).removed)
+    assert not (tmp_path / "out/.likewise").exists()
+
+
 PEOPLE = [
     {"id": i, "name": f"{first} {last}", "phone": f"212-555-{i // 2:04d}"}
     for i, (first, last) in enumerate([("Ana", "Souza"), ("Ana", "Sousa"), ("Jon", "Peters"), ("John", "Peters")] * 5)

@@ -107,7 +107,7 @@ def dedup_vectors(request: DedupRequest) -> DedupVectors:
     opened = _OpenedRows(request.source, settings, request.spool)
     if out is not None:
         Dedup.check_folder(out, opened.files)
-    columns, before = request.policy.columns, identity(opened.files)
+    columns, before = request.policy.columns, {} if opened.piped else identity(opened.files)
     (vectors,), space, _ = read_vectors(opened.given, None, settings, resources, log, columns, known.read)
     split = known.count
     source = opened.rows(vectors)
@@ -165,6 +165,11 @@ class _OpenedRows:
     def files(self) -> list[Path]:
         """The files, if there are any."""
         return [file.path for file in self._found]
+
+    @property
+    def piped(self) -> bool:
+        """Whether one of them came as a stream."""
+        return any(file.piped for file in self._found)
 
     def rows(self, vectors: Vectors) -> Source:
         """Return the rows of vectors that were read."""
