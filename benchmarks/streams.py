@@ -172,9 +172,7 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--folder", type=Path, help="where runs take place; by default that of temporary files")
-    parser.add_argument(
-        "--out", type=Path, help="by default benchmarks/results/streams.json, of all kinds"
-    )
+    parser.add_argument("--out", type=Path, help="by default benchmarks/results/streams.json, of all kinds")
     parser.add_argument("--produce", choices=KINDS, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.produce:

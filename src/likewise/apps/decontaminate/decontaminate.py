@@ -138,7 +138,7 @@ def decontaminate(
     budget = resources.budget
     shared: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors, "hidden": hidden}
     sizes: dict[str, Any] = {"batch_bytes": budget.batch, "row_bytes": budget.row, "batch_rows": batch_rows}
-    shared["spool"] = spool_folder(None, out)
+    sizes["spool"] = spool_folder(None, out)  # nothing that run.json need have
     options = ReadOptions(text, id, lines=lines, html=html, plain=plain, owner=OWNER, **shared, **sizes)
     log = RunLog.of(progress)
     reader = DocumentReader(open_source(files_of(corpus) or corpus, options), options)
