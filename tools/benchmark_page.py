@@ -57,6 +57,7 @@ ABOUT = {
     "serve-hostile": ("serve_hostile.py", "malformed requests to the service"),
     "skew": ("skew.py", "sixteen hostile corpora, up to a million documents"),
     "spark": ("spark.py", "a million documents by the local engine and on Spark"),
+    "streams": ("streams.py", "a gigabyte from streams and from files, in 1 GiB of memory"),
     "units": ("units.py", "planted lines and paragraphs cut out of documents, beside datatrove"),
     "text": ("text.py", "500 MB of text beside its peers"),
     "vectors-dedup": ("vectors_dedup.py", "planted near-duplicates among vectors, beside semhash"),

@@ -78,7 +78,9 @@ def dedup(
     """Find near-duplicates, keep one document of each group, and record for each removed one which was kept.
 
     source: a path, a glob, or a list of them; a list of strings; a pandas, polars or pyarrow table; a Hugging Face
-        dataset; `Sets`; a Spark DataFrame.
+        dataset; `Sets`; a Spark DataFrame. Or a stream, which may be larger than the memory: an iterator of strings, of
+        dicts or of tables, an Arrow reader, dataset or scanner, a polars LazyFrame, a DuckDB relation, a Hugging Face
+        IterableDataset or DatasetDict (with a column `split`); "-" is JSON lines or Arrow on standard input.
     text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
     shingle: how a document becomes a set. `Words(5)` or "words:5", `Chars(9)` or "chars:9"; `Tokens()` or "tokens" for
         sets of tokens, one per line of a text file or per row of a list column; `StopWords("en")` or "stopwords:en" for
@@ -116,8 +118,7 @@ def dedup(
         files and folders whose names begin with a dot.
     out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
     memory: how much to use, such as "4GiB"; by default half of the free memory. Data that does not fit is kept in
-    files, in
-        the folder `spill`, or in `out`, or in the folder of temporary files.
+        files, in the folder `spill`, or in `out`, or in the folder of temporary files; so are all streams.
     against: the folder of a finished run, an `Index`, the folder or URL of one, or a list of these. Documents that are
         similar to one that was kept there, or that the index holds, are removed too. The settings must be the same.
     add: add the documents that are kept to the index in `against`, when the result is written; they need ids.

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.errors import ColumnError, FormatError, ParameterError, TextError
-from likewise.io.objects import table_of
 from likewise.io.read import Aside, ReadOptions, open_source
+from likewise.io.streams import table_of
 
 TEXTS = ["one", "", "drei ä", "four\n4", "fünf \U0001f600"]
 COLUMNS = {"text": TEXTS, "id": [5, 4, 3, 2, 1], "score": [0.5, 1.5, 2.5, 3.5, 4.5]}
@@ -127,8 +127,8 @@ def test_datasets_are_read_in_their_own_order(tmp_path):
         keep = np.arange(len(changed)) != 1
         expected = [number for i, number in enumerate(changed["id"]) if i != 1]
         assert source.kept(keep)["id"].to_pylist() == expected
-    with pytest.raises(ParameterError, match=r"datasets.DatasetDict.*source\['train'\]"):
-        open_source(datasets.DatasetDict({"train": data}))
+    with pytest.raises(ParameterError, match=r"Got dict instead.*source\['train'\]"):
+        open_source({"train": data})
 
 
 def test_arrow_is_not_copied():
@@ -187,17 +187,12 @@ def test_not_text():
         open_source(pandas.DataFrame({"text": ["a", "b"], "x": [1, "y"]}))
 
 
-@pytest.mark.parametrize("source", [5, None, object(), b"a", iter("a"), {"a"}, np.array(["a"])])
+@pytest.mark.parametrize("source", [5, None, object(), b"a", {"a"}, np.array(["a"])])
 def test_unknown_objects(source):
     with pytest.raises(
         ParameterError, match=f"The 'source' parameter of dedup must be .* Got .*{type(source).__name__} instead"
     ):
         open_source(source, ReadOptions(owner="dedup"))
-
-
-def test_lazy_frames_are_not_collected_by_surprise():
-    with pytest.raises(ParameterError, match=r"polars.LazyFrame instead. Call its collect\(\) first"):
-        open_source(polars.LazyFrame(COLUMNS))
 
 
 def test_pandas_index_and_metadata_come_back():

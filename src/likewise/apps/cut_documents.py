@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -62,6 +62,11 @@ class CutDocuments(Result):
         """The documents that are left, with all their columns, as an Arrow table."""
         self._source.cut_texts(self._text_cuts)
         return self._source.kept(self.keep_mask)
+
+    def kept_batches(self) -> Iterator[Any]:
+        """Yield the rows of `kept` as Arrow batches, without making the whole table."""
+        self._source.cut_texts(self._text_cuts)
+        return self._source.kept_batches(self.keep_mask)
 
     @classmethod
     def check_folder(cls, folder: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> None:

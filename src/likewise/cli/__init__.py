@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import logging
 import os
 import sys
@@ -91,6 +92,8 @@ class Lazy(click.Group):
         if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             near = " or ".join(f"'{name}'" for name in closest(args[0], COMMANDS))
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {near}?" if near else ""))
+        if not ctx.resilient_parsing and QUESTIONS.isdisjoint(args):
+            _prepare_standard_input(ctx, args)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -114,6 +117,25 @@ class Lazy(click.Group):
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
+
+
+def _prepare_standard_input(context: click.Context, args: list[str]) -> None:
+    """If an input is "-", let it be kept where the command keeps what is large; it can be read only once."""
+    inputs = [word for before, word in itertools.pairwise(args) if word == "-" and before not in VALUES]
+    if len(inputs) > 1:
+        context.fail("Standard input, -, can be read only once: name one input that is -.")
+    if not inputs:
+        return
+    from likewise.io.stdin import keep_in
+    from likewise.io.streams import spool_folder
+
+    named = {before: word for before, word in itertools.pairwise(args) if before in ("--spill", "--out")}
+    named |= {name: value for name, equals, value in (word.partition("=") for word in args) if equals}
+    keep_in(spool_folder(named.get("--spill"), None if named.get("--out") == "-" else named.get("--out")))
+
+
+VALUES = ("--out", "--separator")
+"""Options whose value may be "-" and is no input."""
 
 
 @click.group(

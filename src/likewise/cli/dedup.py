@@ -17,6 +17,7 @@ from likewise.cli import show
 Examples:
   likewise dedup corpus.parquet --out clean/
   likewise dedup 'crawl/*.jsonl.gz' --text body --id url --keep longest --out clean/
+  zcat crawl-*.jsonl.gz | likewise dedup - --text body --out clean/          (- is JSON lines or an Arrow stream)
   likewise dedup papers/ --shingle chars --threshold 0.7 --out clean/
   likewise dedup project/ --plain --on-error skip --out clean/       (a tree of source code)
   likewise dedup crawl.warc.gz --out clean/
@@ -123,8 +124,9 @@ def dedup(
 
     With --unit, cut the lines or paragraphs that other documents have, too.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs. Vectors: .npy files
-    with one vector per row, or Parquet, Arrow or JSONL files with a column of lists.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs; - for JSONL or an
+    Arrow stream on standard input. Vectors: .npy files with one vector per row, or Parquet, Arrow or JSONL files with a
+    column of lists.
     """
     import likewise
     from likewise.base import checks

@@ -196,6 +196,7 @@ def add(path: str, inputs: tuple[str, ...], replace: bool, threads: int | None, 
 Examples:
   likewise index query library/ new.parquet --id url --out found.parquet
   likewise index query library/ essay.txt -k 3
+  tail -n 100 new.jsonl | likewise index query library/ - --id url --out -
   likewise index query quotations/ quotes.csv --text quote --measure containment --threshold 0.9 --out found.csv
   likewise index query embeddings/ questions.npy -k 10 --out nearest.parquet
   likewise index query embeddings/ new.parquet --vector embedding --id url --within 12
@@ -244,11 +245,11 @@ def query(
     from likewise.io.read import Files
     from likewise.jobs.result import Pairs
 
-    given = Files(inputs)
-    if out is not None:
+    given, printed = Files(inputs), shared.to_stdout(out, as_json)
+    if out is not None and not printed:
         found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
         Pairs.check_target(out, "index", [*found, *Path(path).glob("*/data.mdb")])
-    shared.check_report("index query", out)
+    shared.check_report("index query", None if printed else out)
     show.announce_compilation()
     with likewise.Index.open(path, threads=threads) as opened, show.progress(as_json) as observer:
         if _holds_vectors(opened, options, "measure", "threshold"):
@@ -258,16 +259,18 @@ def query(
             checks.unused("index query", {"within": (within, None)}, "for documents and sets")
             source = open_items(opened.scheme, given, opened.where, owner="index query", **_read(options))
             result = answered(opened, source, RunLog.of(observer), k, threshold, measure)
-        if out is not None:
+        if out is not None and not printed:
             result.save(out)
-    if out is None and not as_json:
+    if printed:
+        show.print_table(result)
+    elif out is None and not as_json:
         for row in result:
             value = row["distance"] if "distance" in row else row["similarity"]
             show.say(f"{row['id_a']}  {value:.4f}  {row['id_b']}")
     counts = result.stats["counts"]
     lines = [f"{show.count(counts['items'], 'item')}: {show.count(counts['pairs'], 'answer')}"]
     if out is not None or as_json:
-        show.report(result.stats, as_json, lines, out or opened.where)
+        show.report(result.stats, as_json, lines, show.STDOUT if printed else out or opened.where)
 
 
 @index.command(

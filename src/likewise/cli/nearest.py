@@ -60,11 +60,16 @@ def nearest(inputs: tuple[str, ...], others: tuple[str, ...], out: Path, as_json
     from likewise.jobs.result import Nearest
 
     given, other = Files(inputs), Files(others) if others else None
-    Nearest.check_target(out, "nearest", shared.files(given, other))
-    shared.check_report("nearest", out)
+    printed = shared.to_stdout(out, as_json)
+    if not printed:
+        Nearest.check_target(out, "nearest", shared.files(given, other))
+    shared.check_report("nearest", None if printed else out)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = likewise.nearest(given, other=other, progress=observer, **options)
-        result.save(out)
+        if not printed:
+            result.save(out)
+    if printed:
+        show.print_table(result)
     lines = (*show.opening_vectors(result.stats), show.found(result.stats, "neighbour"))
-    show.report(result.stats, as_json, lines, out)
+    show.report(result.stats, as_json, lines, show.STDOUT if printed else out)

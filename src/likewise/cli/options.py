@@ -92,7 +92,8 @@ out = click.option(
     "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result."
 )
 FILE_OR_FOLDER = (
-    "A file for the table (.parquet, .csv, .jsonl, .arrow or .feather), or a folder for the table and run.json."
+    "A file for the table (.parquet, .csv, .jsonl, .arrow or .feather), or a folder for the table and run.json; - for "
+    "JSON lines on standard output."
 )
 out_table = click.option("--out", required=True, metavar="PATH", type=click.Path(path_type=Path), help=FILE_OR_FOLDER)
 
@@ -366,6 +367,19 @@ def write_page(
         return None, f"no report: internal error, please report ({fault}); the result is complete"
 
 
+def to_stdout(out: Path | None, as_json: bool, engine: str = "local") -> bool:
+    """Tell whether the table goes to standard output; raise if something else would go there, too."""
+    from likewise.errors import ParameterError
+
+    if out is None or str(out) != "-":
+        return False
+    if as_json:
+        raise ParameterError("--json and --out - both write to standard output: use one of them.")
+    if engine == "spark":
+        raise ParameterError("--out - has no effect with --engine spark, which writes to files: name a file or folder.")
+    return True
+
+
 TABLES = ("pairs", "nearest", "index query")
 """Commands whose result can be one file."""
 
@@ -383,8 +397,17 @@ def location(out: Path, engine: str) -> Path | str:
 
 
 def files(*given: Files | None, plain: bool = False, hidden: bool = False) -> list[Path]:
-    """Return the files that the inputs name as paths, folders and globs."""
-    return [file.path for some in given if some is not None for file in some.find(plain, hidden).files]
+    """Return the files that the inputs name as paths, folders and globs, but for standard input, which no result
+    replaces and which is read when all else is known to be right."""
+    from likewise.io.read import Files
+
+    found: list[Path] = []
+    for some in given:
+        if some is not None and "-" in some.paths:
+            some = Files([path for path in some.paths if path != "-"])
+        if some is not None and some.paths:
+            found += (file.path for file in some.find(plain, hidden).files)
+    return found
 
 
 def take_sets(context: click.Context, options: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ Examples:
   likewise pairs new.csv --with old.csv --threshold 0.7 --out pairs.csv
   likewise pairs 'answers/*.txt' --shingle chars:9 --threshold 0.3 --out pairs.jsonl
   likewise pairs corpus.parquet --threshold 0.5 -k 10 --out similar/
+  zcat crawl.jsonl.gz | likewise pairs - --id url --out - | jq .similarity
   likewise pairs baskets.txt --sets --threshold 0.6 --out pairs.parquet
   likewise pairs orders.txt --sets --counts --threshold 0.6 --out pairs.parquet    (milk:3 bread)
   likewise pairs essays.csv --with sources.csv --measure containment --threshold 0.3 --out pairs.csv
@@ -85,8 +86,9 @@ def pairs(
 ) -> None:
     """List all similar pairs of documents, sets or vectors, each with its exact similarity or distance.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs. Vectors: .npy files
-    with one vector per row, or Parquet, Arrow or JSONL files with a column of lists.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs; - for JSONL or an
+    Arrow stream on standard input. Vectors: .npy files with one vector per row, or Parquet, Arrow or JSONL files with a
+    column of lists.
     """
     import likewise
     from likewise.errors import ParameterError
@@ -100,22 +102,25 @@ def pairs(
         raise ParameterError(f"--sets has no effect with --measure {options['measure']}, which compares vectors.")
     shared.take_sets(context, options)
     given, other = Files(inputs), Files(others) if others else None
-    if out is not None:
+    printed = shared.to_stdout(out, as_json, options["engine"])
+    if out is not None and not printed:
         local = [] if options["engine"] == "spark" else [given, other]
         found = shared.files(*local, plain=options["plain"], hidden=options["hidden"])
         Pairs.check_target(out, "pairs", found)
-    shared.check_report("pairs", out)
+    shared.check_report("pairs", None if printed else out)
     show.announce_compilation()
     with show.progress(as_json) as observer:
         result = likewise.pairs(given, other, progress=observer, **options)
-        if out is not None:
+        if out is not None and not printed:
             result.save(out)
+    if printed:
+        show.print_table(result)
     stats = result.stats
     opening = show.opening_vectors(stats) if options["measure"] in shared.DISTANCES else show.opening(stats)
     explained = (
         [*_table(stats["details"]["explained"]), *_copies(stats["details"]["explained_sets"])] if explain else []
     )
-    where = "nothing written (use --out PATH to write the pairs)" if out is None else out
+    where = "nothing written (use --out PATH to write the pairs)" if out is None else show.STDOUT if printed else out
     show.report(stats, as_json, (*opening, *explained, show.found(stats, "pair")), where)
 
 

@@ -290,14 +290,28 @@ def saved(command: str, kind: Any, out: Path, inputs: Iterable[Path], as_json: b
     return result
 
 
+STDOUT = "standard output"
+"""Where a table goes with --out -."""
+
+
+def print_table(result: Any) -> None:
+    """Write the rows of a table to standard output, as JSON lines."""
+    from likewise.io.write import write_json_lines
+
+    out = sys.stdout.buffer
+    write_json_lines(result.batches(), out)
+    out.flush()
+
+
 def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: object, held: Any = None) -> None:
     """Print these lines and what was set aside, and write the page; at the very end, what the run cost, or its JSON.
 
-    held: the documents of the run, if they are in memory, for its page.
+    held: the documents of the run, if they are in memory, for its page. If the table went to standard output, all of
+    this goes to stderr.
     """
     if not as_json and not quiet():
         for line in lines:
-            say(line)
+            say(line, err=where is STDOUT)
         set_aside(stats)
     seconds = page(where, as_json, held)
     at_the_end(stats, where, seconds, as_json)
@@ -337,7 +351,7 @@ def at_the_end(stats: dict[str, Any], where: object, report_seconds: float, as_j
         if as_json:
             click.echo(json.dumps(stats, indent=2))
         elif not silent:
-            say(closing(stats, str(where)))
+            say(closing(stats, str(where)), err=where is STDOUT)
 
     click.get_current_context().meta[CLOSE] = close
 

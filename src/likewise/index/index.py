@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -43,6 +43,8 @@ from likewise.index.view import OF_IDS, OF_QUERIES, IndexView
 from likewise.shingle import Shingler
 
 OWNER = "Index"
+STREAMED = 1 << 14
+"""Items of a stream that are added at a time, each time as a segment of their own."""
 
 
 class Index:
@@ -264,12 +266,14 @@ class Index:
 
         ids: integers or strings, one kind in an index; None to number the items, from the first number that is free.
         items: documents; for an index of sets lists of tokens or `Sets`; for one of vectors an array with one vector
-        per row, lists of numbers, or an Arrow array of lists, for hamming bool or bits packed in unsigned integers.
+        per row, lists of numbers, or an Arrow array of lists, for hamming bool or bits packed in unsigned integers. An
+        iterator of items, with one of ids or None, is read some at a time.
         replace: items with the same ids are replaced; without it, they are an error.
         """
         owner = f"{OWNER}.add"
         checks.flag(owner, "replace", replace)
-        return self.add_batches([(ids, items)], replace=replace)
+        parts = _parts(ids, items, owner) if isinstance(items, Iterator) else [(ids, items)]
+        return self.add_batches(parts, replace=replace)
 
     def add_batches(self, batches: Iterable[tuple[Any, Any]], *, replace: bool = False) -> int:
         """Add items that are given in parts, pairs of ids and items; all become part of the index at once."""
@@ -403,3 +407,12 @@ class Index:
         """Free the space of removed items, and merge all segments; return `info`. Needs space for a second copy."""
         self._change.compact()
         return self.info()
+
+
+def _parts(ids: Any, items: Iterator[Any], owner: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the items of a stream, `STREAMED` at a time, with their ids."""
+    names = None if ids is None else iter(ids)
+    while part := list(islice(items, STREAMED)):
+        yield None if names is None else list(islice(names, len(part))), part
+    if names is not None and next(names, None) is not None:
+        raise ParameterError(f"The 'ids' parameter of {owner} must have one id for each item. It has more.")

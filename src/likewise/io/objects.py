@@ -11,7 +11,7 @@ from likewise.errors import FormatError, ParameterError
 
 TABLES = (
     "a pyarrow, pandas or polars table, a Hugging Face dataset, a dict of columns, a list of dicts,"
-    " or any object that exports Arrow data"
+    " a stream of rows or batches, or any object that exports Arrow data"
 )
 """The objects that `table_of` accepts, for error messages."""
 
@@ -34,23 +34,13 @@ def kind_of(source: object) -> str:
     return kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
 
 
-def table_of(
-    source: Any, owner: str, parameter: str, *, column: str | None = None, index: bool = False, or_else: str = ""
-) -> pa.Table:
-    """Return an object as an Arrow table.
-
-    A column on its own (an Arrow array, a Series) becomes a table with the one column `column`; without that name it
-    is refused. `index` keeps the index of a pandas DataFrame as a column unless it only numbers the rows. `or_else`
-    names what the caller accepts besides tables, for the error message.
-    """
-    table, order = view_of(source, owner, parameter, column=column, index=index, or_else=or_else)
-    return table if order is None else table.take(order)
-
-
 def view_of(
     source: Any, owner: str, parameter: str, *, column: str | None = None, index: bool = False, or_else: str = ""
 ) -> TableView:
-    """Return what `table_of` returns, with the rows that a Hugging Face dataset selects not yet taken."""
+    """Return an object in memory as an Arrow table, with the rows that a Hugging Face dataset selects not yet taken.
+
+    The parameters are those of `table_of`, which also takes streams.
+    """
     try:
         found = _view(source, column, index)
         if isinstance(found, pa.Array | pa.ChunkedArray) and column is not None:
@@ -74,8 +64,6 @@ def _view(source: Any, column: str | None, index: bool) -> TableView | pa.Array 
         return TableView(source)
     if isinstance(source, pa.RecordBatch):
         return TableView(pa.Table.from_batches([source]))
-    if isinstance(source, pa.RecordBatchReader):
-        return TableView(source.read_all())
     if isinstance(source, pa.Array | pa.ChunkedArray):
         return source
     if hasattr(source, "_indices") and isinstance(getattr(getattr(source, "data", None), "table", None), pa.Table):
@@ -89,11 +77,8 @@ def _view(source: Any, column: str | None, index: bool) -> TableView | pa.Array 
         return _of_pandas(source, column, index)
     if hasattr(source, "to_arrow"):
         return _view(source.to_arrow(), column, index)
-    if hasattr(source, "__arrow_c_stream__"):
-        try:
-            return TableView(pa.RecordBatchReader.from_stream(source).read_all())
-        except pa.ArrowInvalid:
-            return pa.chunked_array(source)
+    if hasattr(source, "__arrow_c_stream__"):  # of a column: a stream of rows has been read by now
+        return pa.chunked_array(source)
     if hasattr(source, "__arrow_c_array__"):
         array = pa.array(source)
         if pa.types.is_struct(array.type):
@@ -133,8 +118,6 @@ def _is_table(value: object) -> bool:
 
 
 def _advice(source: Any) -> str:
-    if hasattr(source, "collect"):
-        return " Call its collect() first."
     if isinstance(source, dict) and source:
         return f" Choose one of its values, such as source[{next(iter(source))!r}]."
     return ""

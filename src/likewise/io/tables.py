@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.errors import ColumnError, FormatError
-from likewise.io.objects import kind_of, table_of
+from likewise.io.objects import kind_of
 from likewise.io.read.delimited import separator_of
 from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.integrity import check_text
 from likewise.io.read.open import BOM, input_errors, read_all
+from likewise.io.streams import table_of
 
 HEAD = 1 << 16
 """Bytes of a CSV file that are searched for the line with the names of the columns."""

@@ -94,10 +94,15 @@ def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: Pa
                 for batch in batches:
                     lines.write_batch(_for_csv(batch))
         elif kind == ".jsonl":
-            for batch in batches:
-                _jsonl(pa.Table.from_batches([batch]), out)
+            write_json_lines(batches, out)
         else:
             _arrow_batches(batches, schema, out)
+
+
+def write_json_lines(batches: Iterable[pa.RecordBatch], out: IO[bytes]) -> None:
+    """Write the rows of batches as JSON lines."""
+    for batch in batches:
+        _jsonl(pa.Table.from_batches([batch]), out)
 
 
 def regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

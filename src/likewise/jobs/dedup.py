@@ -18,7 +18,8 @@ from likewise.base.runlog import RunLog
 from likewise.errors import InputError, ParameterError
 from likewise.io.read import ReadOptions, Source
 from likewise.io.seals import changed_files
-from likewise.io.workspace import Workspace
+from likewise.io.streams import spool_folder
+from likewise.io.workspace import OVER, STEPS, WORK, Workspace
 from likewise.jobs.addition import Addition
 from likewise.jobs.against import Against, Joined
 from likewise.jobs.inputs import SearchRequest, check_distance
@@ -97,6 +98,11 @@ class DedupRequest(SearchRequest):
     def shared(self) -> tuple[str, str | Path | None]:
         """The folder of the result."""
         return "out", self.out
+
+    @property
+    def spool(self) -> Path | None:
+        """The folder in which streams are kept: on the disk of the result."""
+        return spool_folder(self.spill, self.out)
 
     @cached_property
     def policy(self) -> Keep:
@@ -337,8 +343,11 @@ def _workspace(run: _Run) -> Iterator[Workspace]:
     else:
         Dedup.check_folder(run.out, run.source.files if isinstance(run.source, Source) else [])
         known = run.inputs is not None and run.request.shingler.restorable
+        begun = (run.out / WORK / STEPS).exists()
         space = Workspace.open(run.out, run.identity, spill, run.request.fresh or not known)
         run.log.notes.extend(space.warnings)
+        if begun and not known and not run.request.fresh:
+            run.log.notes.append(f"{OVER}: only runs of files, with a shingler that has a name, can be resumed")
     try:
         yield space
     except BaseException:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import strings, to_arrow
 from likewise.base.runlog import SCHEMA
 from likewise.errors import DamagedError, IncompatibleError, InputError, MissingInput, ParameterError
+from likewise.io import stdin
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions
 from likewise.io.seals import changed_files, identity
@@ -226,6 +227,8 @@ def input_files(run: FinishedRun) -> list[list[str]]:
     for entry in run.stats["inputs"]:
         if "object" in entry:
             raise InputsGone("the documents were given in memory, not as files")
+        if entry.get("file") == stdin.NAME:
+            raise InputsGone("the documents came by standard input")
         if "file" in entry or "path" in entry:
             path = local_path(entry.get("file") or entry["path"])
             _check_entry(run, path, entry)

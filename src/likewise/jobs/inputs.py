@@ -15,6 +15,7 @@ from likewise.base.arrays import Sets
 from likewise.base.runlog import Progress
 from likewise.errors import ParameterError
 from likewise.io.read import Files, ReadOptions, Source, open_source
+from likewise.io.streams import spool_folder
 from likewise.jobs.settings import Given, Resources, Settings
 from likewise.shingle import Shingler, Tokens, Urls
 
@@ -57,6 +58,11 @@ class SearchRequest(Settings):
         return "spill", self.spill
 
     @property
+    def spool(self) -> Path | None:
+        """The folder in which streams are kept."""
+        return spool_folder(self.spill)
+
+    @property
     def only_local(self) -> Given:
         """What only the local engine has, with the defaults."""
         return self.given("lines", "plain", "hidden", "batch_rows")
@@ -91,6 +97,7 @@ class SearchRequest(Settings):
             batch_bytes=budget.batch,
             row_bytes=budget.row,
             owner=owner,
+            spool=self.spool,
             **rows,
         )
 

@@ -143,11 +143,11 @@ class TableResult(Result):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as dictionaries."""
-        for batch in self._batches():
+        for batch in self.batches():
             yield from batch.to_pylist()
 
-    def _batches(self) -> Iterable[Any]:
-        """Return the rows, some at a time; a table that is not made yet is not made as a whole."""
+    def batches(self) -> Iterable[Any]:
+        """Return the rows as Arrow batches; a table that is not made yet is not made as a whole."""
         return self._rows.batches() if self._rows is not None else self.table.to_batches(max_chunksize=ROWS)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -234,14 +234,11 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
                 new = self._right >= self._offset
                 self._left, self._right, self._similarity = self._left[new], self._right[new], self._similarity[new]
         sizes = self._sizes
-        log.counts["pairs"] = len(self._left)
-        log.counts["identical"] = int(removal.identical.sum())
-        log.counts["near"] = int((~removal.identical).sum())
-        log.counts["removed"] = len(removal.rows)
-        log.counts["kept"] = collection.rows - len(removal.rows)
+        identical = int(removal.identical.sum())
+        log.counts |= {"pairs": len(self._left), "identical": identical, "near": len(removal.rows) - identical}
+        log.counts |= {"removed": len(removal.rows), "kept": collection.rows - len(removal.rows)}
         if isinstance(collection.source, GroupedDocuments):
-            log.counts["documents"] = collection.source.documents
-            log.counts["documents_kept"] = collection.source.count_kept(self.keep_mask)
+            log.counts |= collection.source.counts(self.keep_mask)
         log.counts["clusters"] = int((sizes > 1).sum())
         log.details["largest_cluster"] = int(sizes.max()) if len(sizes) else 0
         if abridged:
@@ -353,6 +350,15 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
             return self._collection.items.sets(np.flatnonzero(self.keep_mask), 1)
         return source.kept(self.keep_mask)
 
+    def kept_batches(self) -> Iterator[Any]:
+        """Yield the rows of `kept` as Arrow batches, without making the whole table; of `Sets`, their row numbers."""
+        source = self._collection.source
+        return iter(self._kept_rows.to_batches(ROWS)) if source is None else source.kept_batches(self.keep_mask)
+
+    @property
+    def _kept_rows(self) -> Any:
+        return pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))})
+
     def _table_names(self) -> Iterable[str]:
         return [*(["kept"] if self._collection.source else []), *self.files.values()]
 
@@ -408,7 +414,7 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
                     kept_files.extend(str(one.relative_to(path)) for one in written)
                     self._kept_files = kept_files
                 else:
-                    write_table(pa.table({"id": to_arrow(np.flatnonzero(self.keep_mask))}), path / "part-0.parquet")
+                    write_table(self._kept_rows, path / "part-0.parquet")
 
             def final() -> dict[str, Any]:
                 stage.close()
@@ -440,11 +446,6 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
 
 def aside_table(aside: list[Any]) -> Any:
     """Return what was set aside: file, row (null for a whole file, or the rest of it) and reason."""
-    rows = [entry.row for entry in aside]
-    return pa.table(
-        {
-            "file": pa.array([entry.file for entry in aside], pa.string()),
-            "row": pa.array([row if row >= 0 else None for row in rows], pa.int64()),
-            "reason": pa.array([entry.reason for entry in aside], pa.string()),
-        }
-    )
+    rows = pa.array([entry.row if entry.row >= 0 else None for entry in aside], pa.int64())
+    texts = {name: pa.array([getattr(entry, name) for entry in aside], pa.string()) for name in ("file", "reason")}
+    return pa.table({"file": texts["file"], "row": rows, "reason": texts["reason"]})

@@ -136,7 +136,7 @@ class PlottedPairs:
     """Gives a result the method `plot`."""
 
     stats: dict[str, Any]
-    _batches: Callable[[], Iterable[Any]]
+    batches: Callable[[], Iterable[Any]]
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Plot the similarities, distances or scores of the pairs; return the Matplotlib figure, and save it to a path.
@@ -158,7 +158,7 @@ class PlottedPairs:
     def _scores(self) -> tuple[str, NDArray[np.float64]]:
         """Return the name and the values of the column with similarities or distances."""
         name, parts = "similarity", [np.zeros(0)]
-        for batch in self._batches():
+        for batch in self.batches():
             name = next(one for one in SCORES if one in batch.schema.names)
             parts.append(np.asarray(batch.column(name)))
         if len(parts) == 1 and self.stats["parameters"].get("measure") in DISTANCES:

@@ -14,10 +14,11 @@ from threadpoolctl import threadpool_limits
 from likewise.base.arrays import Ints, part_at, to_arrow
 from likewise.base.runlog import RunLog
 from likewise.errors import ParameterError
-from likewise.io.objects import kind_of, table_of
+from likewise.io.objects import kind_of
 from likewise.io.read import Files, Source
 from likewise.io.read.vector_rows import ArrayRows, WholeTable, opened_rows, vector_options
 from likewise.io.seals import identity
+from likewise.io.streams import table_of
 from likewise.jobs.dedup import OWNER, DedupRequest, check_unchanged
 from likewise.jobs.earlier_vectors import EarlierVectors
 from likewise.jobs.explain.reasons import VectorReason, explain_vectors
@@ -103,10 +104,10 @@ def dedup_vectors(request: DedupRequest) -> DedupVectors:
     settings, resources, log = check_vectors(request), request.resources, RunLog.of(request.progress)
     known = EarlierVectors(request.against, settings)
     out = None if request.out is None else Path(request.out)
-    opened = _OpenedRows(request.source, settings)
+    opened = _OpenedRows(request.source, settings, request.spool)
     if out is not None:
         Dedup.check_folder(out, opened.files)
-    columns, before = request.policy.columns, identity(opened.files)
+    columns, before = request.policy.columns, {} if opened.piped else identity(opened.files)
     (vectors,), space, _ = read_vectors(opened.given, None, settings, resources, log, columns, known.read)
     split = known.count
     source = opened.rows(vectors)
@@ -146,7 +147,7 @@ def _of_new(removal: Removal, split: int, space: Space) -> Removal:
 class _OpenedRows:
     """What the user gave, ready to be read as vectors, and afterwards as the rows that these are in."""
 
-    def __init__(self, source: Any, settings: VectorSettings) -> None:
+    def __init__(self, source: Any, settings: VectorSettings, spool: Path | None) -> None:
         several = isinstance(source, list | tuple)
         named = several and source and all(isinstance(one, str | os.PathLike) for one in source)
         self._found = []
@@ -157,12 +158,18 @@ class _OpenedRows:
             files = source if isinstance(source, Files) else Files(source if several else [source])
             self._found = files.find().files
         elif not isinstance(source, np.ndarray) and not (several and not (source and isinstance(source[0], dict))):
-            self.given = table_of(source, OWNER, "source", column=settings.vector, index=True, or_else=OR_ELSE)
+            column = settings.vector
+            self.given = table_of(source, OWNER, "source", column=column, index=True, or_else=OR_ELSE, folder=spool)
 
     @property
     def files(self) -> list[Path]:
         """The files, if there are any."""
         return [file.path for file in self._found]
+
+    @property
+    def piped(self) -> bool:
+        """Whether one of them came as a stream."""
+        return any(file.piped for file in self._found)
 
     def rows(self, vectors: Vectors) -> Source:
         """Return the rows of vectors that were read."""

@@ -87,7 +87,7 @@ def collect(
         log.restore(space.notes(step))
     else:
         with log.stage("read", opened.total_rows or 0) as tick:
-            read = _read(opened, threads, space, limit if opened.files else None, step, tick, log)
+            read = _read(opened, threads, space, None if opened.in_memory else limit, step, tick, log)
         if read is not None:
             return _surveyed(_finished(opened, *read, shingle, options, log), log, threads)
     table, samples = space.array(step, "chunks"), space.array(step, "samples")

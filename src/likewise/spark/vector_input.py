@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import to_arrow
 from likewise.errors import ColumnError, InputError, ParameterError
-from likewise.io.objects import kind_of, table_of
+from likewise.io.objects import kind_of
 from likewise.io.read import ReadOptions
 from likewise.io.read.find import Files
+from likewise.io.streams import table_of
 from likewise.search.vectors.load import Vectors, column_rows, space_of
 from likewise.search.vectors.spaces import Bits, Space
 from likewise.spark.direct import PART, PLACE, PREFIX, SIZE, TEXT

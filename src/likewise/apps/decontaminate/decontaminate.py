@@ -25,6 +25,7 @@ from likewise.io.read import ReadOptions, open_source
 from likewise.io.read.base import Flags
 from likewise.io.read.cuts import TextCuts
 from likewise.io.read.find import files_of
+from likewise.io.streams import spool_folder
 from likewise.jobs.settings import Resources
 from likewise.kernels.literal_runs import check_words, covered_words, rarest_windows
 from likewise.shingle import Words
@@ -98,7 +99,7 @@ def decontaminate(
 ) -> Decontamination:
     """Find items of test sets that training documents contain, and remove these documents or cut the passages out.
 
-    corpus: files, folders, globs, lists of strings, tables; see `likewise.pairs`. It is read batch by batch.
+    corpus: files, folders, globs, lists of strings, tables, streams; see `likewise.dedup`. It is read batch by batch.
     tests: files and folders; each file is a test set, and so is each file and folder in a folder. Or a dictionary of
         test sets by name, each of them files, a table or a list of strings. They are held in memory.
     action: "drop" removes documents with a hit, "cut" removes the passages (and documents of which no word is left),
@@ -137,6 +138,7 @@ def decontaminate(
     budget = resources.budget
     shared: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors, "hidden": hidden}
     sizes: dict[str, Any] = {"batch_bytes": budget.batch, "row_bytes": budget.row, "batch_rows": batch_rows}
+    sizes["spool"] = spool_folder(None, out)  # nothing that run.json need have
     options = ReadOptions(text, id, lines=lines, html=html, plain=plain, owner=OWNER, **shared, **sizes)
     log = RunLog.of(progress)
     reader = DocumentReader(open_source(files_of(corpus) or corpus, options), options)

@@ -23,6 +23,7 @@ from likewise.base.words import size
 from likewise.errors import ColumnError, InputError, MissingInput, ParameterError
 from likewise.io.read import Aside, Files, ReadOptions, Source, open_source
 from likewise.io.read.find import files_of, looks_like_files
+from likewise.io.streams import spooled
 from likewise.kernels.hashtable import table_bits
 from likewise.kernels.literal_runs import WindowTable, enter_windows, item_words, window_hashes
 from likewise.kernels.sorting import radix_argsort
@@ -172,6 +173,7 @@ def _opened(
     name: str, given: Any, options: ReadOptions, columns: tuple[str, ...] | None
 ) -> Iterator[tuple[str, Source]]:
     """Yield the columns of a test set that hold items; text files and lists of strings have one."""
+    given = spooled(given, "text", options.spool) or given
     if isinstance(given, Files):
         texts = not any(file.is_table for file in given.find(options.plain, options.hidden).files)
     else:

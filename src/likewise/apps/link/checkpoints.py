@@ -106,8 +106,8 @@ class LinkCheckpoints:
 def checkpoints(request: LinkRequest, log: RunLog) -> Iterator[LinkCheckpoints]:
     """Open the folder of a run for the steps that are kept; they stay there if the run is interrupted.
 
-    If a table, or whatever else the steps depend on, is no file, nothing would tell whether it is the same in the next
-    run, and nothing is kept.
+    If a table, or whatever else the steps depend on, is no file, or came by standard input, nothing would tell whether
+    it is the same in the next run, and nothing is kept.
     """
     if request.out is None:
         space = Workspace.temporary()
@@ -117,8 +117,9 @@ def checkpoints(request: LinkRequest, log: RunLog) -> Iterator[LinkCheckpoints]:
             space.finish()
         return
     files = [one for one in map(files_of, request.sources) if one is not None]
-    known = len(files) == len(request.sources)
-    inputs = identity(found.path for some in files for found in some.find().files) if known else {}
+    found = [file for some in files for file in some.find().files]
+    known = len(files) == len(request.sources) and not any(file.piped for file in found)
+    inputs = identity(file.path for file in found) if known else {}
     about = {"parameters": request.decisive, "inputs": inputs, "likewise": version("likewise")}
     space = Workspace.open(request.out, about, fresh=request.fresh or not known)
     log.notes.extend(space.warnings)

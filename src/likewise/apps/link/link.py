@@ -78,7 +78,8 @@ def link(
 ) -> Links:
     """Find the records of `a` and `b`, or of `a` alone, that are the same entity (entity resolution, record linkage).
 
-    a, b: paths of CSV, TSV, Parquet, JSON-lines or Arrow files, or tables of pyarrow, pandas or polars.
+    a, b: paths of CSV, TSV, Parquet, JSON-lines or Arrow files, or tables of pyarrow, pandas or polars, or
+        streams of rows or batches; "-" is JSON lines or Arrow on standard input.
     against: the result of an earlier run of one table, or its folder: the records of `a` are new, and join its entities
     or found new ones, by what it learned. Its tables are read again. `Links.added` and `Links.merged` say what changed.
     id: the column of ids. Without it, a first column called id (or ..._id) with unique values, or else row numbers.

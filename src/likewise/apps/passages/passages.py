@@ -24,6 +24,7 @@ from likewise.errors import ColumnError
 from likewise.io.ids import unique_ids
 from likewise.io.read import ReadOptions, Source, open_source
 from likewise.io.read.find import files_of
+from likewise.io.streams import spooled
 from likewise.jobs.result import Result
 from likewise.jobs.settings import Resources
 from likewise.shingle import Shingler
@@ -320,7 +321,7 @@ def _open_both(*collections: tuple[Any, ReadOptions, bool]) -> list[DocumentRead
     first_error: ColumnError | None = None
     readers = []
     for given, options, needed in collections:
-        source = files_of(given) or given
+        source = spooled(given, options.text, options.spool) or files_of(given) or given
         try:
             readers.append(DocumentReader(open_source(source, options), options))
         except ColumnError as error:

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from likewise.base import checks
 from likewise.base.arrays import to_arrow
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
-from likewise.io.objects import table_of
 from likewise.io.read.base import Aside
 from likewise.io.read.columns import as_integers, decoded, is_list
 from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import BOM, read_all
+from likewise.io.streams import table_of
 from likewise.io.tables import as_floats, check_once, of_delimited, of_file
 
 OWNER = "recommend"

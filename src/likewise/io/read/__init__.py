@@ -18,8 +18,10 @@ from likewise.io.read.memory import from_object
 from likewise.io.read.pages import check_parser
 from likewise.io.read.parquet import Parquet
 from likewise.io.read.plain import Lines, TextFiles
+from likewise.io.read.spooled import SpooledRows
 from likewise.io.read.tables import TableFiles, TablePart
 from likewise.io.read.warc import Warc, WebArchives
+from likewise.io.streams import spooled
 
 __all__ = ["Aside", "Files", "ReadOptions", "Source", "open_source"]
 
@@ -40,7 +42,7 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
     A string or Path is a file, a folder or a glob, and so is each entry of `Files` or of a list of Path objects.
     A list of strings is a list of files if every string names one, and of documents otherwise. Other objects are tables
     or columns: of pyarrow, pandas or polars, a Hugging Face dataset, a dict of columns, a list of dicts, or any object
-    that exports Arrow data.
+    that exports Arrow data. A stream of rows or batches is read to its end now, and kept in a temporary file.
     """
     options = options or ReadOptions()
     if options.html:
@@ -49,7 +51,8 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
     if options.group is not None:
         return GroupedDocuments(open_source(source if files is None else files, replace(options, group=None)), options)
     if files is None:
-        return from_object(source, options)
+        spool = spooled(source, options.text, options.spool)
+        return SpooledRows(spool, options) if spool is not None else from_object(source, options)
     found = files.find(options.plain, options.hidden)
     opened = _opened(found.files, options)
     opened.notes = [found.note] if found.note else []

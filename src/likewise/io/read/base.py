@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 
+KEPT_ROWS = 1 << 10
+"""Documents of which those that are kept are returned at once, where each of them is a file."""
+
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.int64]
 Tick = Callable[[int], None]
@@ -40,7 +43,8 @@ class ReadOptions:
     score: a column, or several. group: a column, that of the ids: documents of a group are joined, and of its scores
     the highest counts, or the lowest where `lowest` has a flag. html: None takes text files for pages by their names.
     plain: every file is text, whatever its name and its bytes. hidden: files and folders are read whose names begin
-    with a dot. `owner` is the function the user called, for error messages.
+    with a dot. `owner` is the function the user called, for error messages. spool: where streams are kept; None for the
+    folder of temporary files.
     """
 
     text: str = "text"
@@ -59,6 +63,7 @@ class ReadOptions:
     batch_bytes: int = 16 * MIB
     row_bytes: int = 1 << 62
     owner: str = "open_source"
+    spool: Path | None = None
 
     def __post_init__(self) -> None:
         checks.choice(self.owner, "on_error", self.on_error, ("stop", "skip"))
@@ -139,6 +144,14 @@ class Source(ABC):
     def kept(self, keep: Flags) -> pa.Table:
         """Return all original columns of the delivered rows whose flag is set."""
 
+    def kept_batches(self, keep: Flags) -> Iterator[pa.RecordBatch]:
+        """Yield what `kept` returns, some rows at a time, all batches of the same types."""
+        for start in range(0, len(keep), KEPT_ROWS):
+            some = np.zeros(len(keep), bool)
+            some[start : start + KEPT_ROWS] = keep[start : start + KEPT_ROWS]
+            if some.any():
+                yield from self.kept(some).to_batches()
+
     @abstractmethod
     def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
         """Write the delivered rows whose flag is set, in the format and order of the input; `tick` counts rows done."""
@@ -161,6 +174,11 @@ class Source(ABC):
     def files(self) -> list[Path]:
         """The files that are read; none for objects in memory."""
         return []
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the whole input is in memory anyway."""
+        return not self.files
 
     @property
     def given(self) -> list[str]:
@@ -236,6 +254,10 @@ class FileSource(Source):
     def files(self) -> list[Path]:
         """The files that are read."""
         return [file.path for file in self.inputs]
+
+    def identity(self, content: bool = True) -> dict[str, list[int]] | None:
+        """Return size, modification time and checksum of a sample of each file; None if one was a stream."""
+        return None if any(file.piped for file in self.inputs) else super().identity(content)
 
 
 def check_flags(keep: Flags, rows: int, where: str) -> None:

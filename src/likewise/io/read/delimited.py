@@ -219,9 +219,10 @@ class Delimited(RecordPart):
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept records; every column holds strings."""
-        return stack([self._table(b""), *map(self._table, self.kept_stretches(keep))])
+        return stack([self.table_of(b""), *map(self.table_of, self.kept_stretches(keep))])
 
-    def _table(self, data: bytes | bytearray) -> pa.Table:
+    def table_of(self, data: bytes | bytearray) -> pa.Table:
+        """Return records as a table of strings."""
         places = range(len(self.names))
         view = np.frombuffer(data, np.uint8)
         if len(data) and regular_ends(view, ord(self.delimiter), True) is not None:

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from likewise.errors import InputError, MissingInput, ParameterError, shown
+from likewise.io import stdin
 from likewise.io.disk import is_url
 
 LONGEST_NAME = 255
@@ -66,6 +67,8 @@ class InputFile:
     format: str
     compression: str | None
     bytes: int
+    piped: bool = False
+    """Whether it is a temporary file with a stream, which no other run can read again."""
 
     @property
     def is_table(self) -> bool:
@@ -165,6 +168,8 @@ def find(files: Files, plain: bool = False, hidden: bool = False) -> list[InputF
 def _find(files: Files, hunt: _Hunt) -> Found:
     if not files.paths:
         raise MissingInput("there is no input; name a file, a folder or a glob")
+    if sum(path == stdin.NAME for path in files.paths) > 1:
+        raise ParameterError("Standard input, '-', can be read only once. Name it once.")
     found: list[InputFile] = []
     seen: set[str] = set()
     for given in files.paths:
@@ -216,12 +221,13 @@ def _expand(given: str | os.PathLike[str], hunt: _Hunt) -> Iterator[InputFile]:
     written = os.fspath(given)
     if not isinstance(written, str):
         raise ParameterError(f"A path must be a string or a Path object. Got {written!r} instead.")
-    if os.path.isdir(written):
+    if given == stdin.NAME:  # a Path of that name is a file
+        read = stdin.standard_input(hunt.plain)
+        yield InputFile(read.path, written, read.relative, written, read.format, read.compression, read.bytes, True)
+    elif os.path.isdir(written):
         yield from _folder(written, hunt)
     elif os.path.exists(written) or os.path.islink(written):
         yield _file(written, os.path.basename(written), written, hunt)
-    elif written == "-":
-        raise MissingInput("-: standard input is not read; write it to a file, and name the file")
     elif is_url(written):
         advice = "give the path alone" if written.startswith("file:") else "download it, and name the file"
         raise MissingInput(f"{_shown(written)}: URLs are not read, only files on this machine; {advice}")

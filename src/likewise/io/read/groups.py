@@ -108,6 +108,10 @@ class GroupedDocuments(Source):
         """Return the rows of the groups that are kept."""
         return self._rows.kept(self._flags(keep))
 
+    def kept_batches(self, keep: Flags) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the groups that are kept."""
+        return self._rows.kept_batches(self._flags(keep))
+
     def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
         """Write the rows of the groups that are kept."""
         return self._rows.write_kept(self._flags(keep), directory, threads, tick)
@@ -143,14 +147,10 @@ class GroupedDocuments(Source):
         """The paths, folders and globs that the user gave."""
         return self._rows.given
 
-    @property
-    def documents(self) -> int:
-        """The number of documents in all groups. Call it after reading."""
-        return len(self._row_groups())
-
-    def count_kept(self, keep: Flags) -> int:
-        """Return the number of documents in the groups that are kept."""
-        return int(self._flags(keep).sum())
+    def counts(self, keep: Flags) -> dict[str, int]:
+        """Return the number of documents in all groups, and in those that are kept."""
+        flags = self._flags(keep)
+        return {"documents": len(flags), "documents_kept": int(flags.sum())}
 
     def state(self) -> dict[str, Any]:
         """Return the state of the source of the rows."""

@@ -1,4 +1,4 @@
-"""Arrow IPC (Feather): the file and the stream format, memory-mapped."""
+"""Arrow IPC (Feather): the file and the stream format, memory-mapped but for what came as a stream."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Ipc(TablePart):
             return declared(self.file.name, self._schema, self.options)
 
     def _mapped(self) -> Any:
-        return pa.memory_map(str(self._path))
+        # the pages of a mapped file count as memory of the process, and a stream may be larger than that
+        return pa.OSFile(str(self._path)) if self.file.piped else pa.memory_map(str(self._path))
 
     def _reader(self, mapped: Any, fields: list[int] | None) -> Any:
         options = pa.ipc.IpcReadOptions(included_fields=fields)
@@ -147,6 +148,15 @@ class Ipc(TablePart):
                 "of it in an Arrow file; write the file as Parquet first"
             )
         return super().cut_batch(batch, first)
+
+    @property
+    def known_types(self) -> pa.Schema:
+        """The schema of the file."""
+        return self._schema
+
+    def kept_tables(self, keep: Flags) -> Iterator[pa.Table]:
+        """Yield the kept rows, batch by batch."""
+        return self._kept(keep)
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept rows with the schema of the file."""

@@ -206,8 +206,12 @@ class JsonLines(RecordPart):
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept lines as a table; Arrow infers the types, but strings stay strings."""
         tables = [pa.table({self.options.text: pa.array([], pa.string())})]
-        tables += map(as_table, self.kept_stretches(keep))
+        tables += map(self.table_of, self.kept_stretches(keep))
         return stack(tables[-1:] if len(tables) == 2 else tables)
+
+    def table_of(self, data: bytes | bytearray) -> pa.Table:
+        """Return lines as a table."""
+        return as_table(data)
 
 
 def as_table(lines: bytes | bytearray) -> pa.Table:

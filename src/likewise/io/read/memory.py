@@ -86,11 +86,7 @@ class InMemory(Source):
 
     def kept(self, keep: Flags) -> pa.Table:
         """Return all columns of the kept rows."""
-        if self._good is None:
-            for _ in self.batches():
-                pass
-        good = np.ones(0, bool) if self._good is None else self._good
-        check_flags(keep, int(good.sum()), self._kind)
+        good = self._delivered(keep)
         flags = good.copy()
         flags[good] = keep
         table = (
@@ -98,6 +94,27 @@ class InMemory(Source):
         )
         cuts = kept_cuts(self._cuts, keep)
         return table if cuts is None else cuts.cut_table(table, self.options.text, self.options.encoding_errors)
+
+    def kept_batches(self, keep: Flags) -> Iterator[pa.RecordBatch]:
+        """Yield the kept rows; only texts that are cut are made as a whole."""
+        if self._cuts is not None:
+            yield from self.kept(keep).to_batches(max_chunksize=ROWS)
+            return
+        good = self._delivered(keep)
+        flags = good.copy()
+        flags[good] = keep
+        for start in range(0, self._rows, ROWS):
+            table = self._some(self._table, start, ROWS) if flags[start : start + ROWS].any() else None
+            yield from () if table is None else choose(table, flags[start : start + ROWS]).to_batches()
+
+    def _delivered(self, keep: Flags) -> Flags:
+        """Return which rows were delivered, after a check that there is a flag for each of them."""
+        if self._good is None:
+            for _ in self.batches():
+                pass
+        good = np.ones(0, bool) if self._good is None else self._good
+        check_flags(keep, int(good.sum()), self._kind)
+        return good
 
     def cut_texts(self, cuts: TextCuts | None) -> None:
         """Leave these passages out of the texts that are returned and written from now on."""

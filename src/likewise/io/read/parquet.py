@@ -164,8 +164,16 @@ class Parquet(TablePart):
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept rows with the schema of the file."""
-        read = chain.from_iterable(run_ahead(self._kept(keep, lambda table: table), 2))
-        return pa.concat_tables([self._schema.empty_table(), *read])
+        return pa.concat_tables([self._schema.empty_table(), *self.kept_tables(keep)])
+
+    def kept_tables(self, keep: Flags) -> Iterator[pa.Table]:
+        """Yield the kept rows, about `WRITTEN` bytes at a time."""
+        return chain.from_iterable(run_ahead(self._kept(keep, lambda table: table), 2))
+
+    @property
+    def known_types(self) -> pa.Schema:
+        """The schema of the file."""
+        return self._schema
 
     @property
     def known_rows(self) -> int:

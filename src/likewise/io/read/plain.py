@@ -84,7 +84,11 @@ class Lines(RecordPart):
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept lines without their line ends."""
-        data = b"".join(self.kept_bytes(keep))
+        return self.table_of(b"".join(self.kept_bytes(keep)))
+
+    def table_of(self, data: bytes | bytearray) -> pa.Table:
+        """Return lines as a table of texts."""
+        data = bytes(data)
         split = line_split(data, True)
         texts = self._texts(data, RecordBlock(data, 1, split)) if data else pa.array([], pa.binary())
         return pa.table({"text": text_of(texts, replace(self.options, html=False), self.file.name)[0]})

@@ -217,11 +217,19 @@ class RecordPart(TablePart):
         batch.id_strings = any(row is not None and row.id_string for row in values)
         return batch
 
-    def kept_stretches(self, keep: Flags) -> Iterator[bytearray]:
-        """Yield the bytes of the rows whose flag is set, as many at a time as Arrow's parsers take."""
+    @abstractmethod
+    def table_of(self, data: bytes | bytearray) -> pa.Table:
+        """Return the rows in these bytes as a table."""
+
+    def kept_tables(self, keep: Flags) -> Iterator[pa.Table]:
+        """Yield the rows whose flag is set, some at a time."""
+        return map(self.table_of, self.kept_stretches(keep, BLOCK))
+
+    def kept_stretches(self, keep: Flags, most: int = LARGEST // 2) -> Iterator[bytearray]:
+        """Yield the bytes of the rows whose flag is set, by default as many at a time as Arrow's parsers take."""
         held = bytearray()
         for stretch in self.kept_bytes(keep):
-            if held and len(held) + len(stretch) > LARGEST // 2:
+            if held and len(held) + len(stretch) > most:
                 yield held
                 held = bytearray()
             held += stretch

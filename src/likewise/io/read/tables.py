@@ -61,6 +61,10 @@ class TablePart(ABC):
     def table(self, keep: Flags) -> pa.Table:
         """Return all columns of the rows whose flag is set."""
 
+    def kept_tables(self, keep: Flags) -> Iterator[pa.Table]:
+        """Yield what `table` returns, some rows at a time; where no types are declared, each with its own."""
+        yield self.table(keep)
+
     @abstractmethod
     def write(self, keep: Flags, target: Path, tick: Tick = quiet, threads: int = 1) -> None:
         """Write the rows whose flag is set, in the same format: the same bytes with any number of threads."""
@@ -79,6 +83,11 @@ class TablePart(ABC):
     @property
     def known_rows(self) -> int | None:
         """The number of rows, if the file declares it."""
+        return None
+
+    @property
+    def known_types(self) -> pa.Schema | None:
+        """The columns and their types, if the file declares them."""
         return None
 
     def row_groups(self) -> list[int] | None:
@@ -258,7 +267,28 @@ class TableFiles(FileSource):
 
     def kept(self, keep: Flags) -> pa.Table:
         """Return all columns of the kept rows; the id column has the type the ids were given at the end."""
-        table = stack([part.table(flags) for part, flags in self._flags(keep)])
+        return self._with_ids(stack([part.table(flags) for part, flags in self._flags(keep)]))
+
+    def kept_batches(self, keep: Flags) -> Iterator[pa.RecordBatch]:
+        """Yield what `kept` returns. Files that declare no types are read twice: the first time to find these."""
+        parts = list(self._flags(keep))
+        kinds: dict[pa.Schema, None] = {}
+        for part, flags in parts:
+            declared = part.known_types
+            for table in part.kept_tables(flags) if declared is None else [declared.empty_table()]:
+                kinds[self._with_ids(table).schema] = None
+        if not kinds:
+            return
+        schema = stack([one.empty_table() for one in kinds]).schema
+        for part, flags in parts:
+            for table in part.kept_tables(flags):
+                table = self._with_ids(table)
+                if not table.schema.equals(schema):
+                    table = stack([schema.empty_table(), table]).cast(schema)
+                yield from table.to_batches()
+
+    def _with_ids(self, table: pa.Table) -> pa.Table:
+        """Return a table with ids of the type that they have in the end."""
         name = self.options.id
         if name is not None and self._id_type == pa.int64() and table.schema.field(name).type == pa.string():
             place = table.schema.get_field_index(name)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.errors import ParameterError
 from likewise.io.disk import atomic
 from likewise.io.read import PARTS
 from likewise.io.read.base import FileSource, Flags, ReadOptions, Source, Tick, check_flags, quiet
@@ -54,6 +55,10 @@ class ArrayRows(FileSource):
         """Return the kept rows as one array, of the shape that they were given in."""
         parts = [array[flags] for array, flags in self._flags(keep)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def kept_batches(self, keep: Flags) -> Iterator[pa.RecordBatch]:
+        """Raise: arrays have no columns."""
+        raise ParameterError("Rows of arrays are no Arrow batches: use kept, which is an array.")
 
     def write_kept(self, keep: Flags, directory: Path, threads: int = 1, tick: Tick = quiet) -> list[Path]:
         """Write the kept rows of each array to a .npy file, of the type that they have."""

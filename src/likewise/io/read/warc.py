@@ -185,7 +185,11 @@ class Warc(RecordPart):
 
     def table(self, keep: Flags) -> pa.Table:
         """Return text, URL, date and record id of the kept records."""
-        data = b"".join(self.kept_bytes(keep))
+        return self.table_of(b"".join(self.kept_bytes(keep)))
+
+    def table_of(self, data: bytes | bytearray) -> pa.Table:
+        """Return records as a table."""
+        data = bytes(data)
         columns, _ = self._columns(RecordBlock(data, 1, self.split(data, True)))
         return pa.table(columns)
 

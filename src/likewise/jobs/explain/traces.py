@@ -206,7 +206,7 @@ class ExplainedPairs:
     """Gives a table of pairs the method `explain`."""
 
     stats: dict[str, Any]
-    _batches: Callable[[], Iterable[Any]]
+    batches: Callable[[], Iterable[Any]]
     _trace: PairTrace | None = None
 
     def traced(self, trace: PairTrace) -> Any:
@@ -248,7 +248,7 @@ class ExplainedPairs:
 
     def _has(self, id_a: Any, id_b: Any) -> bool:
         """Tell whether the table has this pair."""
-        for batch in self._batches():
+        for batch in self.batches():
             try:
                 same = [
                     pc.equal(batch.column(name), pa.scalar(value).cast(batch.column(name).type))

@@ -18,10 +18,10 @@ import pyarrow as pa
 from likewise.base import checks
 from likewise.base.words import counted
 from likewise.errors import ParameterError
-from likewise.io.objects import table_of
 from likewise.io.read.delimited import separator_of
 from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import chunks, input_errors
+from likewise.io.streams import table_of
 from likewise.io.tables import of_delimited, of_file
 from likewise.jobs.plan.machine import Machine
 from likewise.jobs.plan.result import plain_forecast

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints
 from likewise.errors import ColumnError, FormatError, InputError, ParameterError
 from likewise.io.ids import names, unique_ids
-from likewise.io.objects import kind_of, table_of
+from likewise.io.objects import kind_of
 from likewise.io.read.find import Files, InputFile, find
 from likewise.io.read.integrity import check_batch, check_footer, check_text
 from likewise.io.read.open import input_errors, mapped_array, read_all
+from likewise.io.streams import table_of
 from likewise.io.tables import check_once
 from likewise.search.vectors.spaces import SPACES, Bits, Space, empty_table
 
@@ -88,7 +89,7 @@ def vectors(
     if isinstance(source, list | tuple) and not (source and isinstance(source[0], dict)):
         wanted.check_none("a list")
         return Vectors(_listed(source), None, _object(type(source).__name__, len(source)))
-    table = table_of(source, owner, "source", column=column, index=True, or_else=OR_ELSE)
+    table = table_of(source, owner, "source", column=column, index=True, or_else=OR_ELSE, folder=spill)
     where = kind_of(source)
     part = _VectorSource(where, table.schema.names, table.num_rows, lambda: iter(table.to_batches(BATCH)))
     return _gathered([part], _object(where, table.num_rows), wanted, room, spill)
