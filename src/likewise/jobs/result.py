@@ -234,12 +234,11 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
                 new = self._right >= self._offset
                 self._left, self._right, self._similarity = self._left[new], self._right[new], self._similarity[new]
         sizes = self._sizes
-        identical = int(removal.identical.sum())
-        log.counts |= {"pairs": len(self._left), "identical": identical, "near": len(removal.rows) - identical}
-        log.counts |= {"removed": len(removal.rows), "kept": collection.rows - len(removal.rows)}
+        gone, same = len(removal.rows), int(removal.identical.sum())
+        log.counts |= {"pairs": len(self._left), "identical": same, "near": gone - same}
+        log.counts |= {"removed": gone, "kept": collection.rows - gone, "clusters": int((sizes > 1).sum())}
         if isinstance(collection.source, GroupedDocuments):
             log.counts |= collection.source.counts(self.keep_mask)
-        log.counts["clusters"] = int((sizes > 1).sum())
         log.details["largest_cluster"] = int(sizes.max()) if len(sizes) else 0
         if abridged:
             log.details["abridged"] = abridged
