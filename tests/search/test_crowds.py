@@ -143,6 +143,7 @@ def test_a_template_above_the_threshold(similarity, threshold, listing_nothing):
 OPTIONS = [{"spread": 0.5}, {"templates": 4, "spread": 0.5}, {"templates": 30}, {"missing": 0.05}, {"missing": 0.1}]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("similarity", [0.72, 0.8, 0.9])
 @pytest.mark.parametrize("way", ["all", "leaders", "leaders of few bits"])
@@ -155,6 +156,7 @@ def test_mixtures(similarity, options, way, request):
     check(make_crowd(250, similarity, **options), 0.8, complete=whole, misleading=way.endswith("bits"))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("vocabulary", [40, 200])
 @pytest.mark.parametrize("way", ["all", "leaders", "leaders of few bits"])
 def test_small_vocabularies(vocabulary, way, request):
