@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,7 +36,8 @@ MEMORY, ROOM = Path("/dev/shm"), 8 << 30
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "alone: reads the clock; `make test` runs nothing else beside it")
     config.addinivalue_line(
-        "markers", "each_value: `make test` has every value of every parameter, `make soak` all combinations of them"
+        "markers",
+        "each_value: `make test` has every value of two parameters, every pair of values of three; `make soak` has all",
     )
     if config.option.basetemp is None and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         folder = tempfile.mkdtemp(prefix="likewise-tests-", dir=MEMORY)
@@ -52,23 +54,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests: of two workers, none is left with one when the other has nothing more to do.
 
     Combinations of parameters whose values are all in other ones are slow truth, if the test says so (each_value).
+    Of combinations with as much that is new, the one is chosen whose values have been chosen least.
     """
-    combined: dict[str, list[tuple[pytest.Item, set[object]]]] = {}
+    combined: dict[str, list[tuple[pytest.Item, set[tuple[object, ...]]]]] = {}
     for item in items:
         if not DEEP and item.get_closest_marker("each_value") and not item.get_closest_marker("soak"):
             combined.setdefault(item.nodeid.partition("[")[0], []).append((item, _values(item)))
     for rest in combined.values():
-        missing = set[object]().union(*(values for _, values in rest))
+        missing, times = set[object]().union(*(_together(values) for _, values in rest)), Counter[object]()
         while missing:
-            chosen = max(rest, key=lambda entry: len(entry[1] & missing))
+            chosen = max(rest, key=lambda entry: (len(_together(entry[1]) & missing), -sum(times[v] for v in entry[1])))
             rest.remove(chosen)
-            missing -= chosen[1]
+            missing -= _together(chosen[1])
+            times.update(chosen[1])
         for item, _ in rest:
             item.add_marker(pytest.mark.soak)
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
-def _values(item: pytest.Item) -> set[object]:
+def _together(values: set[tuple[object, ...]]) -> set[frozenset[object]]:
+    """Return what is to be tried of a combination: all but one of its values together, or its only value."""
+    return {frozenset(values - {value} or values) for value in values}
+
+
+def _values(item: pytest.Item) -> set[tuple[object, ...]]:
     """Return the rows of each table of parameters, and of each fixture with parameters, from which a test is made."""
     given = item.callspec.params
     tables = [mark.args[0] for mark in item.iter_markers("parametrize")]

@@ -251,7 +251,6 @@ def random_rows(n=4000):
     return [{"id": i, "text": " ".join(map(str, row))} for i, row in enumerate(words)]
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("packed", [".gz", ".zst", ".bz2", ".xz"])
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".txt", ".parquet"])
 def test_truncated_files(tmp_path, suffix, packed):

@@ -143,7 +143,6 @@ def test_a_template_above_the_threshold(similarity, threshold, listing_nothing):
 OPTIONS = [{"spread": 0.5}, {"templates": 4, "spread": 0.5}, {"templates": 30}, {"missing": 0.05}, {"missing": 0.1}]
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("similarity", [0.72, 0.8, 0.9])
 @pytest.mark.parametrize("way", ["all", "leaders", "leaders of few bits"])
