@@ -57,7 +57,7 @@ docs: $(VENV)/docs          ## the site, in out/site: made without the network, 
 warm: $(VENV)/core          ## compile all kernels, while what only tests need is being installed
 	$(BIN)/likewise warmup
 
-collect: warm $(VENV)/dev   # once, while types are checked: workers that import all at the same time would all compile it
+collect: warm $(VENV)/docs  # once, while types are checked: workers that import all at the same time would all compile it
 	@said=$$($(BIN)/python -m pytest -q --collect-only 2>&1) || { echo "$$said"; exit 1; }
 
 debian:                     ## what tests need besides Python: Java, a browser, a Redis server
