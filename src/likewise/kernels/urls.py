@@ -196,7 +196,10 @@ def canonize_one(data, start, stop, out, at):
         at += 1
     for i in range(end, stop):
         byte = data[i]
-        if byte == HASH:
+        if byte == HASH:  # what follows is dropped, but a blank in it makes the whole no URL
+            for rest in range(i + 1, stop):
+                if data[rest] <= 32 or data[rest] >= 127:
+                    return -1
             break
         odd = byte <= 32 or byte >= 127 or byte == PERCENT or byte == BACKSLASH or byte == 34 or byte == 60
         if odd or byte == 62 or byte == 94 or byte == 96 or 123 <= byte <= 125:
