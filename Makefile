@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 # where every core has a process, the threads of NumPy's matrix products would wait for each other, busily
 ONE_EACH := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-# tests wait for processes a third of their time: two workers a core, up to four
-WORKERS = $(shell $(BIN)/python -c "import os; print(min(4, 2 * (os.cpu_count() or 1)))")
+# tests wait for processes a third of their time, and Spark is beside them: one worker more than cores, up to four.
+# Each takes ten seconds to collect the tests, import what they need and load the kernels.
+WORKERS = $(shell $(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
 
-.PHONY: demo test test-here test-spark wheel docs warm debian lint bench soak format clean
+.PHONY: demo test test-here test-spark wheel docs warm collect debian lint bench soak format clean
 .DELETE_ON_ERROR:
 
 # what is imported is compiled to bytecode then, once, and not all that is installed
@@ -32,7 +33,7 @@ demo: $(VENV)/core          ## near-duplicates among the Python files on this ma
 	$(BIN)/likewise demo --out out/demo
 
 test: $(VENV)/core          ## lint, types, layers, all tests, on every core; last, alone, those that read the clock
-	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm debian
+	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm debian collect
 	$(MAKE) --no-print-directory --jobs=2 --output-sync test-here test-spark
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include="test_*.py" "mark\.alone" tests)
 
@@ -55,6 +56,9 @@ docs: $(VENV)/docs          ## the site, in out/site: made without the network, 
 
 warm: $(VENV)/core          ## compile all kernels, while what only tests need is being installed
 	$(BIN)/likewise warmup
+
+collect: warm $(VENV)/docs  # once, while types are checked: workers that import all at the same time would all compile it
+	@said=$$($(BIN)/python -m pytest -q --collect-only 2>&1) || { echo "$$said"; exit 1; }
 
 debian:                     ## what tests need besides Python: Java, a browser, a Redis server
 	@sh tools/debian.sh

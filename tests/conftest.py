@@ -2,10 +2,12 @@
 
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 KERNEL_MODE = os.environ.get("LIKEWISE_KERNEL_MODE", "compiled")  # see tests/kernels/test_kernel_modes.py
 DEEP = os.environ.get("LIKEWISE_EXAMPLES") == "deep"
-EXAMPLES = {"compiled": 600 if DEEP else 30, "checked": 10, "interpreted": 10}
+EXAMPLES = {"compiled": 600 if DEEP else 20, "checked": 10, "interpreted": 10}
 """How many examples hypothesis tries of every property: one number for `make test`, another for `make soak`."""
 
 settings.register_profile(
@@ -33,6 +35,10 @@ MEMORY, ROOM = Path("/dev/shm"), 8 << 30
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "alone: reads the clock; `make test` runs nothing else beside it")
+    config.addinivalue_line(
+        "markers",
+        "each_value: `make test` has every value of two parameters, every pair of values of three; `make soak` has all",
+    )
     if config.option.basetemp is None and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         folder = tempfile.mkdtemp(prefix="likewise-tests-", dir=MEMORY)
         config.option.basetemp = os.path.join(folder, "base")
@@ -43,9 +49,41 @@ LONGEST = ("test_kernel_modes.py", "test_resume.py")
 """Files with tests that each take as long as hundreds of others."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests: of two workers, none is left with one when the other has nothing more to do."""
+    """Begin with the longest tests: of two workers, none is left with one when the other has nothing more to do.
+
+    Combinations of parameters whose values are all in other ones are slow truth, if the test says so (each_value).
+    Of combinations with as much that is new, the one is chosen whose values have been chosen least.
+    """
+    combined: dict[str, list[tuple[pytest.Item, set[tuple[object, ...]]]]] = {}
+    for item in items:
+        if not DEEP and item.get_closest_marker("each_value") and not item.get_closest_marker("soak"):
+            combined.setdefault(item.nodeid.partition("[")[0], []).append((item, _values(item)))
+    for rest in combined.values():
+        missing, times = set[object]().union(*(_together(values) for _, values in rest)), Counter[object]()
+        while missing:
+            chosen = max(rest, key=lambda entry: (len(_together(entry[1]) & missing), -sum(times[v] for v in entry[1])))
+            rest.remove(chosen)
+            missing -= _together(chosen[1])
+            times.update(chosen[1])
+        for item, _ in rest:
+            item.add_marker(pytest.mark.soak)
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+def _together(values: set[tuple[object, ...]]) -> set[frozenset[object]]:
+    """Return what is to be tried of a combination: all but one of its values together, or its only value."""
+    return {frozenset(values - {value} or values) for value in values}
+
+
+def _values(item: pytest.Item) -> set[tuple[object, ...]]:
+    """Return the rows of each table of parameters, and of each fixture with parameters, from which a test is made."""
+    given = item.callspec.params
+    tables = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    named = [tuple(re.split(r", *", names)) if isinstance(names, str) else tuple(names) for names in tables]
+    fixtures = [(name,) for name in given.keys() - {name for names in named for name in names}]
+    return {(names, *(id(given[name]) for name in names)) for names in (*named, *fixtures)}
 
 
 @pytest.hookimpl(wrapper=True)

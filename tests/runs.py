@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import forks
 from likewise.io.workspace import WORK
@@ -166,6 +167,29 @@ def answer(folder):
         for path, name in sorted(names.items())
         if name.parts[0] not in (WORK, "run.json", "report.html")
     }
+
+
+def steady(run, out, files, *words):
+    """Check that a command writes the same bytes whatever its threads, and that a run which fails leaves them alone.
+
+    run: what calls likewise in this process, with words as a user types them.
+    """
+
+    def held(*names):
+        return {name: (out / name).read_bytes() for name in names}
+
+    words, made = (*words, "--out", str(out)), []
+    for threads in ("1", "2", "2"):
+        done = run(*words, "--threads", threads)
+        assert done.returncode == 0, done.stderr
+        made.append(held(*files))
+    assert made[0] == made[1] == made[2]
+    before = held(*files, "run.json")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("likewise.io.read.tables.TableFiles.write_kept", lambda *rest: 1 / 0)
+        assert run(*words).returncode == 1
+    assert held(*before) == before
+    assert run(*words).returncode == 0
 
 
 def wait_for(path, process, seconds=60):

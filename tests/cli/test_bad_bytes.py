@@ -20,7 +20,7 @@ EACH = int(os.environ.get("LIKEWISE_SOAK_FILES", "500"))
 SECONDS = 120
 """Within which a command must have ended."""
 
-FEW = 4
+FEW = 2
 """Damaged files of each format in `make test`."""
 
 TEXTS = [

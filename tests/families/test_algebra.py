@@ -95,6 +95,7 @@ def test_nowhere_is_a_curve_steeper_than_where_it_is_steepest(steps):
     assert family.slope(np.linspace(0, 1, 4001)).max() <= steepest.slope * (1 + 1e-12)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("r", [2, 3, 5, 40])
 @pytest.mark.parametrize("b", [2, 7, 1000, 10**12])
 def test_the_steepest_point_of_bands_and_its_mirror_image(r, b):

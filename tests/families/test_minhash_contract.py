@@ -94,6 +94,7 @@ def test_equal_sets_agree_and_disjoint_ones_do_not(method):
     assert (empty == 2**32 - 1).all()
 
 
+@pytest.mark.each_value
 @every_method
 @pytest.mark.parametrize("consecutive", [False, True], ids=["random", "consecutive"])
 @pytest.mark.parametrize(("sizes", "slots", "count"), CASES, ids=str)
@@ -138,6 +139,7 @@ def hit_rate(method, banding, shared, union, count):
     return (keys[0::2] == keys[1::2]).any(axis=1).mean()
 
 
+@pytest.mark.each_value
 @every_method
 @pytest.mark.parametrize("union", [20, 100, 1000])
 @pytest.mark.parametrize(("threshold", "recall", "rows"), BANDS)

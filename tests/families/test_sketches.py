@@ -95,6 +95,7 @@ def pairs_of(similarity, size, count, seed):
     )
 
 
+@pytest.mark.each_value
 @every_method
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
 @pytest.mark.parametrize("similarity", [0.0, 0.2, 0.5, 0.9])

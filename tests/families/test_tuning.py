@@ -24,6 +24,7 @@ RECALLS = [0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 0.999999]
 ITEMS = [1, 2, 10, 1000, 10**6, 10**9]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 @pytest.mark.parametrize("recall", RECALLS)
 def test_the_recall_is_reached_with_no_band_to_spare(threshold, recall):

@@ -10,6 +10,7 @@ from likewise import Index
 from likewise.index import set_answers
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "shingle", ["words:2", "chars:4", "words:2,bag=true", "words:2,normalize=NFKC", "tokens", "stopwords:en", "urls"]
 )

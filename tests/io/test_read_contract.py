@@ -51,6 +51,7 @@ def rows_of(source, threads=1):
     return table
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("threads", [1, 3])
 def test_same_rows_from_every_format(path, threads):
     table = rows_of(open_source(path, ReadOptions(id="id", score="score")), threads)
@@ -90,6 +91,7 @@ def test_kept_equals_filtering_in_memory(path):
     assert found == wanted
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("seed", [None, 0, 1])
 def test_written_equals_filtering_in_memory(path, tmp_path, seed):
     source = open_source(path, ReadOptions())

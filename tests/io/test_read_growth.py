@@ -37,6 +37,7 @@ def test_a_little_is_decompressed_at_a_time(tmp_path: Path, ending: str) -> None
     assert max(map(len, parts)) <= MIB
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("ending", PACKERS)
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.parquet", "a.arrow"])
 def test_a_row_that_fills_the_memory_is_refused(

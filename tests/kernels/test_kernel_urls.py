@@ -70,6 +70,7 @@ def expected(text):
         "a.org#top http://",
     ]
 )
+@example(["a.org#top http://", "a.org/b#x\x7f", "a.org/b#x\u3000y", "a.org/b#é"])
 def test_the_form_of_urls_is_that_of_plain_python(texts):
     pages = Pages()
     numbers, bad = pages.add(pa.array(texts, pa.string()))

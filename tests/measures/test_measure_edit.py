@@ -60,6 +60,7 @@ def common(x, y):
     raise AssertionError
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("letters", "longest", "room"), [("ab", 5, 2), ("abc", 3, 2)])
 @pytest.mark.parametrize(("mutations", "transpositions"), KINDS)
 def test_every_pair_of_short_strings(mutations, transpositions, letters, longest, room):

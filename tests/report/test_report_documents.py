@@ -38,6 +38,7 @@ def check_held(result, run):
     assert held == likewise.write_report(run).read_bytes()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
 @pytest.mark.parametrize("id", [None, "id"])
 @pytest.mark.parametrize("state", [True, False])

@@ -74,6 +74,7 @@ def budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> B
     return Budget(200_000)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("shingler", [Words(2), Words(1, bag=True), Chars(3)], ids=str)
 @pytest.mark.parametrize("threshold", [0.05, 0.5, 0.8, 1.0])
 def test_pairs_are_those_of_brute_force(

@@ -92,6 +92,7 @@ def test_candidates_but_those_of_the_first_part(keys, split, threads, limits):
     assert found_pairs(keys, threads, Wanted(split, len(keys)), limits) == expected
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("limits", [None, (9, 1), (3, 200), (1, MUCH)])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_many_collisions(threads, limits):

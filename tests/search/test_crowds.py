@@ -155,6 +155,7 @@ def test_mixtures(similarity, options, way, request):
     check(make_crowd(250, similarity, **options), 0.8, complete=whole, misleading=way.endswith("bits"))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("vocabulary", [40, 200])
 @pytest.mark.parametrize("way", ["all", "leaders", "leaders of few bits"])
 def test_small_vocabularies(vocabulary, way, request):

@@ -74,6 +74,7 @@ def same(a, b):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "shingler", [Words(2), Words(1, bag=True), Chars(4), Chars(3, casefold=True, bits=32)], ids=str
@@ -278,6 +279,7 @@ def told(log):
     return log.counts, log.notes, log.method, log.certificate, log.details
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sides", [None, Sides(25, across=True), Sides(25, across=False)], ids=str)
 @pytest.mark.parametrize(
     ("budget", "threads"), [(LESS, 1), (LITTLE, 2), (MORE, 1), (Shares(1 << 20, 500, 40 * 25, 1000), 1)], ids=str

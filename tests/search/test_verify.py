@@ -158,6 +158,7 @@ def random_collection(seed, n=60):
     return texts, pairs
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("limit", [100, 8000, 40_000])
 @pytest.mark.parametrize("shingler", [Words(2), Chars(5), Words(1, bag=True)], ids=str)
 def test_documents_by_blocks(shingler, limit):

@@ -83,6 +83,7 @@ def test_every_combination_of_options(kind):
             assert found(shingler, texts) == expected(shingler, texts), shingler
 
 
+@pytest.mark.each_value
 @every_shingler
 @pytest.mark.parametrize("k", [1, 2, 5, 1000])
 def test_ascii_of_every_length_and_alignment(kind, k):
@@ -96,6 +97,7 @@ def test_ascii_of_every_length_and_alignment(kind, k):
         assert found(kind(k=k), array) == truth
 
 
+@pytest.mark.each_value
 @every_shingler
 @pytest.mark.parametrize("length", [*range(1, 20), *range(52, 76), 120, 127, 128, 129, 255, 256, 257, 299, 300, 301])
 def test_long_words_wherever_they_stand(kind, length):
@@ -187,6 +189,7 @@ def test_a_shorter_document_is_not_mistaken_for_a_shingle_of_another(kind, data,
         assert found(short, [text]) != found(kind(k=len(short.units(text))), [text])
 
 
+@pytest.mark.each_value
 @every_shingler
 @pytest.mark.parametrize("form", FORMS)
 @given(texts=DOCUMENTS, k=st.integers(1, 4))
@@ -219,6 +222,7 @@ def test_32_bits_are_the_high_half_of_64(kind, data, texts):
     ]
 
 
+@pytest.mark.each_value
 @every_shingler
 @pytest.mark.parametrize("bits", [64, 32])
 @given(pair=st.lists(st.text(st.sampled_from("aab  c"), max_size=40), min_size=2, max_size=2), k=st.integers(1, 3))

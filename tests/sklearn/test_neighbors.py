@@ -167,6 +167,7 @@ def truth_of(metric, a, b):
     return cdist(a, b, NAMES.get(metric, metric))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("metric", RADII)
 @pytest.mark.parametrize("own", [True, False])
 def test_vectors_exactly(metric, own):
@@ -186,7 +187,15 @@ def test_vectors_exactly(metric, own):
         np.testing.assert_allclose(far, truth[i, near], **tolerance)
 
 
-@pytest.mark.parametrize(("metric", "radius"), [("l2", 1.2), ("angle", 20.0), ("cosine", 0.06), ("hamming", 0.05)])
+@pytest.mark.parametrize(
+    ("metric", "radius"),
+    [
+        ("l2", 1.2),
+        pytest.param("angle", 20.0, marks=pytest.mark.soak),
+        ("cosine", 0.06),  # which is searched for by angles
+        pytest.param("hamming", 0.05, marks=pytest.mark.soak),
+    ],
+)
 def test_vectors_by_tables_have_the_recall(metric, radius):
     random = np.random.default_rng(3)
     centres = random.normal(size=(700, 64))

@@ -48,11 +48,12 @@ def test_files_of_several_sizes_and_a_run_that_is_resumed(resumed):
     assert json.loads((out / "run.json").read_text())["counts"] == found.stats["counts"]
 
 
-@pytest.mark.parametrize("listed", [10**6, 300], ids=["complete", "led"])
+@pytest.mark.parametrize("listed", [pytest.param(10**6, marks=pytest.mark.soak), 300], ids=["complete", "led"])
 def test_crowds(spark, monkeypatch, listed):
     """Buckets of hundreds are heavy: their documents are compared as crowds, all pairs or each with a leader.
 
-    In one of the runs even small buckets count as giants, whose documents are named without a shuffle.
+    In one of the runs even small buckets count as giants, whose documents are named without a shuffle. Crowds that are
+    complete are in the tests of estimates, too.
     """
     monkeypatch.setattr(exchange, "LEAST", 1000)
     if listed == 300:
@@ -73,18 +74,13 @@ def test_crowds(spark, monkeypatch, listed):
     assert (len(giants[0]) > 0) is (listed == 300)
 
 
-@pytest.mark.parametrize("method", ["exact", "lsh"])
+@pytest.mark.parametrize("method", ["auto", "lsh"])
 def test_common_shingles_are_ignored(spark, method):
+    """The method is chosen as by the local engine."""
     rows = table(templates(150, filled=30) + documents(250))
     settings = {"method": method, "ignore_common": 0.03, "threshold": 0.6}
     local, found = likewise.dedup(rows, **settings), likewise.dedup(spark.createDataFrame(rows), **settings)
     agree(local, found)
     assert found.stats["details"]["ignored"] == local.stats["details"]["ignored"]
     assert found.stats["details"]["ignored"]["shingles"] > 0
-
-
-def test_the_method_is_chosen_as_by_the_local_engine(spark):
-    rows = table(documents(400))
-    local, found = likewise.dedup(rows), likewise.dedup(spark.createDataFrame(rows))
-    agree(local, found)
-    assert found.stats["method"]["taken"] == "exact"
+    assert found.stats["method"]["taken"] == ("exact" if method == "auto" else "lsh")

@@ -6,7 +6,7 @@ from spark_corpora import documents, settled, table
 import likewise
 
 
-@pytest.mark.parametrize("settings", [{"id": "name"}, {"k": 2}, {"below": 0.95}], ids=str)
+@pytest.mark.parametrize("settings", [{"id": "name", "k": 2}, {"below": 0.95}], ids=str)
 def test_pairs_within_a_collection(spark, settings):
     rows = table(documents(400))
     local = likewise.pairs(rows, method="lsh", threshold=0.6, **settings)

@@ -12,6 +12,8 @@ import likewise
 from likewise.errors import IncompatibleError, InputError, ParameterError
 from likewise.spark import corpus
 
+RULES = "longest,min:score,last"
+
 
 def test_another_threshold_and_other_keepers(spark, resumed, tmp_path, monkeypatch):
     for name, folder in (("local", resumed.local_out), ("spark", resumed.out)):
@@ -28,8 +30,8 @@ def test_another_threshold_and_other_keepers(spark, resumed, tmp_path, monkeypat
     with pytest.raises(IncompatibleError, match="the run was made on Spark"):
         likewise.dedup(resumed.files, against=tmp_path / "spark", threshold=0.6)
     monkeypatch.setattr(corpus, "LARGE", 0)
-    again = likewise.rethreshold(tmp_path / "spark", keep="first", threshold=0.7, out=tmp_path / "again")
-    original = likewise.rethreshold(tmp_path / "local", 0.7, keep="first")
+    again = likewise.rethreshold(tmp_path / "spark", keep=RULES, threshold=0.7, out=tmp_path / "again")
+    original = likewise.rethreshold(tmp_path / "local", 0.7, keep=RULES)
     assert 0 < again.stats["counts"]["verified"] < resumed.found.stats["counts"]["verified"]
     for name in TABLES:
         assert settled(getattr(original, name)) == settled(getattr(again, name)), name
@@ -37,7 +39,7 @@ def test_another_threshold_and_other_keepers(spark, resumed, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("large", [0, pytest.param(1 << 60, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("keep", ["none", "longest,min:score,last"])
+@pytest.mark.parametrize("keep", ["none", *(pytest.param(keep, marks=pytest.mark.soak) for keep in ("first", RULES))])
 def test_rules_of_what_is_kept(spark, resumed, tmp_path, monkeypatch, keep, large):
     """On the cluster, or by the driver, which then takes the way of the local engine."""
     monkeypatch.setattr(corpus, "LARGE", large)

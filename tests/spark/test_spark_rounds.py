@@ -126,6 +126,7 @@ GRAPHS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pairs", GRAPHS.values(), ids=GRAPHS)
 @pytest.mark.parametrize("driver", [(0, 1), (0, 16), (12, 1 << 20)], ids=["rounds", "prefixes", "remainder"])
 def test_small_graphs(monkeypatch, pairs, driver):

@@ -6,6 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import runs
+
 QUESTION = "How many apples are left in the basket if Tom eats two of the seven?"
 LEAKED = f"They say: {QUESTION.upper()} Who knows."
 FILES = ("hits.parquet", "tests.parquet", "kept/corpus.jsonl")
@@ -55,24 +57,8 @@ def test_only_a_report(run, tmp_path):
     assert not (tmp_path / "found/kept").exists()
 
 
-def test_the_same_bytes_again_and_with_other_threads(run, tmp_path):
-    runs = []
-    for threads in ("1", "2", "2"):
-        done = run("decontaminate", "corpus.jsonl", "--tests", "tests", "--threads", threads, "--out", "clean")
-        assert done.returncode == 0, done.stderr
-        runs.append([(tmp_path / "clean" / name).read_bytes() for name in FILES])
-    assert runs[0] == runs[1] == runs[2]
-
-
-def test_a_run_that_fails_leaves_the_earlier_result(run, tmp_path, monkeypatch):
-    words = ("decontaminate", "corpus.jsonl", "--tests", "tests", "--out", "clean")
-    assert run(*words).returncode == 0
-    before = {name: (tmp_path / "clean" / name).read_bytes() for name in (*FILES, "run.json")}
-    with monkeypatch.context() as patch:
-        patch.setattr("likewise.io.read.tables.TableFiles.write_kept", lambda *rest: 1 / 0)
-        assert run(*words).returncode == 1
-    assert {name: (tmp_path / "clean" / name).read_bytes() for name in before} == before
-    assert run(*words).returncode == 0
+def test_the_same_bytes_with_other_threads_and_after_a_run_that_failed(run, tmp_path):
+    runs.steady(run, tmp_path / "clean", FILES, "decontaminate", "corpus.jsonl", "--tests", "tests")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def test_no_pairs_have_no_best():
     assert expected_matches([], np.full(10, 0.5), 5).matches == 0
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.7, 1.0])
 @pytest.mark.parametrize("others", [400, 900])
 def test_the_number_of_records_with_a_match_is_estimated(share, others):

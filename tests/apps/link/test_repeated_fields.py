@@ -53,6 +53,7 @@ def plain(request):
     return sides, link(*sides, threads=1)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("derived", DERIVED)
 def test_a_column_made_of_others_changes_nothing(derived, plain):
     sides, expected = plain

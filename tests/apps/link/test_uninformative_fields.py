@@ -44,6 +44,7 @@ def plain(request):
     return sides, matches(link(*sides, threads=1))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("added", ADDED)
 def test_a_useless_column_changes_nothing(added, plain):
     chance = np.random.default_rng(5)

@@ -141,6 +141,7 @@ def texts_of(path, kind):
     return [file.read_bytes().decode() for file in sorted(path.rglob("*.txt"))]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "arrow", "texts"])
 @pytest.mark.parametrize("unit", ["lines", "paragraphs"])
 def test_every_format_and_the_same_bytes(tmp_path, kind, unit):

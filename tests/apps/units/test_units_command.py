@@ -5,6 +5,8 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+import runs
+
 NOTICE = "All rights reserved by the authors."
 ROWS = [
     {"id": "a", "text": f"Of whales.\n{NOTICE}\nThe end.", "n": 1},
@@ -44,24 +46,8 @@ def test_nothing_is_repeated(run, tmp_path):
     assert (tmp_path / "clean/report.html").exists()
 
 
-def test_the_same_bytes_again_and_with_other_threads(run, tmp_path):
-    runs = []
-    for threads in ("1", "2", "2"):
-        done = run("dedup", "corpus.jsonl", "--unit", "lines", "--threads", threads, "--out", "clean")
-        assert done.returncode == 0, done.stderr
-        runs.append([(tmp_path / "clean" / name).read_bytes() for name in FILES])
-    assert runs[0] == runs[1] == runs[2]
-
-
-def test_a_run_that_fails_leaves_the_earlier_result(run, tmp_path, monkeypatch):
-    words = ("dedup", "corpus.jsonl", "--unit", "lines", "--out", "clean")
-    assert run(*words).returncode == 0
-    before = {name: (tmp_path / "clean" / name).read_bytes() for name in (*FILES, "run.json")}
-    with monkeypatch.context() as patch:
-        patch.setattr("likewise.io.read.tables.TableFiles.write_kept", lambda *rest: 1 / 0)
-        assert run(*words).returncode == 1
-    assert {name: (tmp_path / "clean" / name).read_bytes() for name in before} == before
-    assert run(*words).returncode == 0
+def test_the_same_bytes_with_other_threads_and_after_a_run_that_failed(run, tmp_path):
+    runs.steady(run, tmp_path / "clean", FILES, "dedup", "corpus.jsonl", "--unit", "lines")
 
 
 @pytest.mark.parametrize(

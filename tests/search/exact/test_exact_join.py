@@ -132,6 +132,7 @@ def near_copies_compared(measure):
     return parts, oracles.joined(sets, 0, measure), oracles.joined(sets[:half], 0, measure, sets[half:])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("threshold", [0.05, 0.3, 0.5, 0.8, 0.9, 1.0])
 @pytest.mark.parametrize("measure", MEASURES)
 def test_many_near_copies(measure, threshold):

@@ -41,6 +41,7 @@ def keys(found):
     return found[0] * 10**7 + found[1]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("measure", ["angle", "l2"])
 @pytest.mark.parametrize("split", [0, 1500])
 def test_recall_is_on_target_and_buys_speed(measure, split):

@@ -25,6 +25,7 @@ def some(measure, rows, width, rng):
     return rng.standard_normal((rows, width))
 
 
+@pytest.mark.each_value
 @every_measure
 @pytest.mark.parametrize("method", ["exact", "lsh"])
 @given(rows=st.integers(1, 25), k=st.integers(1, 6), copies=st.integers(0, 8), seed=st.integers(0, 999))

@@ -55,6 +55,7 @@ def answer(found, rows):
     return list(zip(left[order].tolist(), right[order].tolist(), distance[order].tolist(), strict=True))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("measure", ["angle", "l2", "l1", "hamming"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("split", [0, 30])

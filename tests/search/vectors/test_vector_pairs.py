@@ -32,6 +32,7 @@ def table_of(measure, rows, width, seed):
     return np.concatenate([table, table[: rows // 3]])
 
 
+@pytest.mark.each_value
 @every_measure
 @pytest.mark.parametrize("method", ["exact", "auto"])
 @given(rows=st.integers(1, 12), width=st.integers(1, 9), seed=st.integers(0, 999), share=st.floats(0, 1))
@@ -69,6 +70,7 @@ def test_tables_give_true_pairs_only_and_each_once(measure, rows, seed):
     assert set(answer) == set(truth)  # a pair is lost once in a million
 
 
+@pytest.mark.each_value
 @every_measure
 @pytest.mark.parametrize("recall", [0.9, 0.99])
 def test_recall_on_target(measure, recall):
