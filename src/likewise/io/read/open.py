@@ -71,7 +71,7 @@ def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
 
     If a compressed file is truncated, everything that could be decompressed comes first, then the error.
     """
-    with input_errors(file), open(file.path, "rb") as raw:
+    with input_errors(file), open(file.fetched(), "rb") as raw:
         if file.compression is None:
             while chunk := raw.read(size):
                 yield chunk
@@ -167,14 +167,14 @@ def read_all(file: InputFile, limit: int = 1 << 62) -> bytes:
             check_growth(file, size)
             check_row(file.name, size, limit)
         return b"".join(parts)
-    with input_errors(file), open(file.path, "rb") as raw:
+    with input_errors(file), open(file.fetched(), "rb") as raw:
         return raw.read()
 
 
 def unpacked(file: InputFile, owner: object) -> Path:
     """Return a path with the decompressed content; a temporary file is removed with its owner."""
     if file.compression is None:
-        return file.path
+        return file.path if file.format == "parquet" else file.fetched()
     handle, path = temporary_file(owner)
     with os.fdopen(handle, "wb") as out:
         size = 0
@@ -185,9 +185,9 @@ def unpacked(file: InputFile, owner: object) -> Path:
     return path
 
 
-def copied(source: Path, target: Path) -> None:
+def copied(file: InputFile, target: Path) -> None:
     """Copy a file byte for byte, all or nothing."""
-    with open(source, "rb") as content, atomic(target, durable=False, parents=True) as out:
+    with open(file.fetched(), "rb") as content, atomic(target, durable=False, parents=True) as out:
         shutil.copyfileobj(content, out, MIB)
 
 
@@ -195,7 +195,7 @@ def mapped_array(file: InputFile) -> NDArray[Any]:
     """Map the array in a .npy file to memory; its header is parsed as a literal, and objects are never unpickled."""
     try:
         with openfiles.reading(file.name):
-            array = np.lib.format.open_memmap(file.path, mode="r")
+            array = np.lib.format.open_memmap(file.fetched(), mode="r")
     except Exception as error:  # the parser of Python literals raises whatever it likes for a damaged header
         words = " ".join(str(error).split())[:200]
         raise FormatError(
