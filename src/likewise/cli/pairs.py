@@ -45,7 +45,7 @@ with --estimate, id_a, id_b, estimated_similarity and standard_error."""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.others
-@click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
+@click.option("--out", metavar="PATH", type=shared.TARGET, help=shared.FILE_OR_FOLDER)
 @shared.spreadsheet
 @shared.choice(
     "--measure",

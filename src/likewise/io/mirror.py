@@ -20,6 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 from weakref import WeakValueDictionary
@@ -270,8 +271,8 @@ def check_room(need: int) -> None:
     free = shutil.disk_usage(cache_folder()).free
     if need > free:
         raise InputError(
-            f"{cache_folder()}: {need / 1e9:.1f} GB are to be fetched and {free / 1e9:.1f} GB are free; free some space,"
-            " or set XDG_CACHE_HOME to a folder on another disk"
+            f"{cache_folder()}: {need / 1e9:.1f} GB are to be fetched and {free / 1e9:.1f} GB are free; free some"
+            " space, or set XDG_CACHE_HOME to a folder on another disk"
         )
 
 
@@ -333,7 +334,7 @@ def pieces(ranges: Iterable[Range]) -> Iterator[Range]:
     for start, end in ranges:
         count = -(-(end - start) // PIECE)
         cuts = [start + (end - start) * place // count for place in range(count + 1)]
-        yield from zip(cuts, cuts[1:], strict=False)
+        yield from pairwise(cuts)
 
 
 @cache

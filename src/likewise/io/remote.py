@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from likewise.base.extras import missing
-from likewise.errors import InputError, LikewiseError, MissingInput, OutputError, ParameterError
+from likewise.errors import InputError, LikewiseError, MissingInput, OutputError
 
 T = TypeVar("T")
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from likewise.errors import DamagedError, IncompatibleError, OutputError
 from likewise.io.disk import disk_errors, register, remove, sync, unfinished, write_array
 from likewise.io.seals import Facts, SealedFile, changed_files, facts, fault, read_sealed, write_sealed
+from likewise.io.upload import mark
 
 FORMAT = 2
 """Version of the workspace; a run with another one cannot be continued."""
@@ -68,6 +69,7 @@ class Workspace:
         Raises IncompatibleError, which says what differs, if the folder has an unfinished run with other inputs or
         parameters; `fresh` discards that run.
         """
+        mark(Path(directory))
         folder = Path(directory) / WORK
         identity = json.loads(json.dumps(identity, default=str))
         space = cls(folder)

@@ -20,6 +20,7 @@ from likewise.base.runlog import RunLog, run_json
 from likewise.base.words import counted
 from likewise.errors import OutputError
 from likewise.io.publish import Output, check_output, publish, with_writing
+from likewise.io.upload import to_store
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_table
 from likewise.io.write import spreadsheet as for_spreadsheets
@@ -61,6 +62,7 @@ class Result(Tables):
 
     stats: dict[str, Any]
 
+    @to_store("directory")
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet and run.json to a folder, all or nothing, and return the folder."""
         folder = Path(directory)
@@ -104,6 +106,7 @@ class TableResult(Result):
         assert self._rows is not None
         return self._rows.table()
 
+    @to_store("directory")
     def save(self, directory: str | os.PathLike[str], *, spreadsheet: bool = False) -> Path:
         """Write the table as Parquet and run.json to a folder, all or nothing; return the folder.
 
@@ -380,6 +383,7 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
         """Raise now if the result could not be saved in this folder later."""
         check_output(folder, "dedup", cls.outputs, inputs, cls.commands)
 
+    @to_store("directory")
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write kept/, removed.parquet, pairs.parquet, clusters.parquet and run.json; return the folder.
 
