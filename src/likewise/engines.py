@@ -320,7 +320,7 @@ def rethreshold(
     request = job.RethresholdRequest(directory, threshold, keep, out, threads, progress, master)
     if not _on_spark("rethreshold", engine_of_run(directory), master):
         if out is None and isinstance(directory, str | os.PathLike) and is_url(directory):
-            raise OutputError(f"{as_url(directory)}: a result in a store is not replaced; name a folder with 'out'")
+            raise OutputError(f"{as_url(directory)}: a result in a store is not replaced; name another folder (--out)")
         with output(out) as folder:
             return job.rethreshold(replace(request, out=folder))
     from likewise.spark.rethreshold import rethreshold as on_spark

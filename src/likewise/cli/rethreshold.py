@@ -49,6 +49,6 @@ def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any
         result = likewise.rethreshold(place, out=target, progress=observer, **options)
     counts = result.stats["counts"]
     documents, pairs = show.count(counts["items"], "document"), show.count(counts["verified"], "pair")
-    read = f"{documents}; {pairs} from the run in {directory}"
+    read = f"{documents}; {pairs} from the run in {place}"
     lines = (read, *show.estimates(result.stats), show.outcome(result.stats))
     show.report(result.stats, as_json, lines, target or place)

@@ -21,7 +21,6 @@ from likewise.index.redis_server import SCHEMES, is_url
 from likewise.index.set_scheme import DEFAULT_ITEMS, MinHashScheme
 from likewise.index.store import COMMON, Manifest, Snapshot, Store
 from likewise.index.vector_scheme import VectorScheme, empty_manifest
-from likewise.io.disk import is_url as is_remote
 from likewise.jobs.against import EarlierRun
 from likewise.search.vectors.spaces import SPACES
 
@@ -50,10 +49,6 @@ def index_place(owner: str, path: object) -> str | Path:
     if isinstance(path, os.PathLike) and str(path).startswith(tuple(f"{scheme}:/" for scheme in SCHEMES)):
         raise ParameterError(
             f"The 'path' parameter of {owner} must be a string if it is a URL. A Path cannot hold one."
-        )
-    if isinstance(path, str | os.PathLike) and is_remote(path):
-        raise ParameterError(
-            f"The 'path' parameter of {owner} must be a folder here, or the URL of a Redis server. Got {str(path)!r}."
         )
     return checks.path(owner, "path", path)
 
