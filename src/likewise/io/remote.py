@@ -149,6 +149,8 @@ def path_in(system: Any, url: str) -> str:
 
 def _status(error: BaseException) -> int | None:
     """Return the number with which a server answered, wherever a library keeps it."""
+    if type(error).__module__ == "aiohttp.http_exceptions":
+        return None  # an answer that broke off has a number, too
     answer = getattr(error, "response", None)
     if isinstance(answer, dict):
         return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) or None
@@ -173,7 +175,7 @@ def _refused(error: BaseException) -> str | None:
         if status in REFUSALS:
             return f"the server refuses it with {status} ({_words(cause)})"
         if name in HOPELESS or isinstance(cause, NotImplementedError | TypeError | AttributeError | KeyError):
-            return f"{name}: {_words(cause)}"
+            return _words(cause)
     return None
 
 
@@ -193,7 +195,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _words(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    """Return what an error says; one that says nothing is named, and so is what caused it."""
+    told = next((cause for cause in _causes(error) if str(cause)), error)
+    return " ".join(f"{type(told).__name__}: {told}".split())[:200]
 
 
 @contextmanager
@@ -233,8 +237,8 @@ def repeated(url: str, request: Callable[[], T], writing: bool = False) -> T:
             if attempt == TRIES:
                 what = "written" if writing else "read"
                 raise kind(
-                    f"{url}: cannot be {what}: {TRIES} tries failed, the last because of {type(error).__name__}:"
-                    f" {_words(error)}; try again later"
+                    f"{url}: cannot be {what}: {TRIES} tries failed, the last because of {_words(error)};"
+                    " try again later"
                 ) from error
         time.sleep(pause * random.uniform(0.5, 1.0))
         pause = min(LONGEST_PAUSE, 2 * pause)

@@ -56,6 +56,7 @@ class Stage:
     outputs: set[str] = field(default_factory=set)
     prepared: bool = False
     marked: bool = False
+    complete: bool = False
     lock: IO[bytes] | None = None
 
 
@@ -179,9 +180,9 @@ def upload(place: Path) -> None:
             elif (place / MANIFEST).is_file():
                 _upload_folder(known)
         except LikewiseError as error:
+            known.complete = True
             raise OutputError(f"{error}; the result is complete in {place.parent}, copy it from there") from error
     _forget(known)
-    shutil.rmtree(place.parent, ignore_errors=True)
 
 
 def _upload_folder(known: Stage) -> None:
@@ -224,6 +225,8 @@ def _forget(known: Stage) -> None:
     if known.marked:
         with suppress(LikewiseError):
             delete(f"{known.url}/{MARK}")
+    if not known.complete and not (known.place / WORK / "steps.json").exists():
+        shutil.rmtree(known.place.parent, ignore_errors=True)
     if known.lock is not None:
         known.lock.close()
 
@@ -236,6 +239,7 @@ def output(out: str | os.PathLike[str] | None) -> Iterator[Any]:
         return
     place = stage(out)
     try:
+        prepare(place)
         yield place
         upload(place)
     except LikewiseError as error:

@@ -47,7 +47,9 @@ def input_errors(file: InputFile) -> Iterator[None]:
     try:
         with openfiles.reading(file.name):
             yield
-    except LikewiseError:
+    except LikewiseError as error:
+        if isinstance(error, FormatError):
+            _check_remote(file)
         raise
     except FileNotFoundError as error:
         raise MissingInput(f"{file.name}: {reason(error)}") from error
@@ -59,11 +61,18 @@ def input_errors(file: InputFile) -> Iterator[None]:
             f"{file.name}: reading it takes more memory than is available{words}; is it damaged?"
         ) from error
     except BROKEN as error:
+        _check_remote(file)
         kind = file.format if file.compression is None else f"{file.compression} {file.format}"
         words = " ".join(str(error).split())
         raise FormatError(
             f"{file.name}: cannot be read as {kind}: {words}; create or download the file again"
         ) from error
+
+
+def _check_remote(file: InputFile) -> None:
+    """Raise if a file is damaged because it is a remote object of which two versions were read."""
+    if file.remote is not None:
+        file.remote.check()
 
 
 def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
