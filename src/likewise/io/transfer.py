@@ -64,7 +64,8 @@ def _read_s3(system: Any, known: RemoteObject, start: int, end: int) -> bytes:
         finally:
             answer["Body"].close()
 
-    return run_in(system, get())
+    data: bytes = run_in(system, get())
+    return data
 
 
 def _read_web(system: Any, known: RemoteObject, start: int, end: int) -> bytes:

@@ -13,17 +13,7 @@ from typing import Any
 from likewise.errors import InputError, MissingInput, ParameterError, shown
 from likewise.io.disk import is_url
 from likewise.io.mirror import MirroredObject, mirrored, object_of
-from likewise.io.remote import (
-    WEB,
-    RemoteObject,
-    as_url,
-    file_path,
-    listed,
-    look_up,
-    matches,
-    relative_to,
-    scheme_of,
-)
+from likewise.io.remote import WEB, RemoteObject, as_url, file_path, listed, look_up, matches, relative_to, scheme_of
 
 LONGEST_NAME = 255
 """The most characters of a path that an error shows in full, as many as a file name may have: more is likely a text."""
@@ -324,7 +314,7 @@ def _remote_glob(pattern: str, hunt: _Hunt) -> Iterator[InputFile]:
     if not folders:
         raise MissingInput(f"{pattern}: no object matches this glob; check the pattern")
     for folder in folders:
-        some = [one for name, one in objects.items() if name.startswith(folder + "/")]
+        some = [known for name, known in objects.items() if name.startswith(folder + "/")]
         for one in _remote_folder(f"{root}{folder}", pattern, some, hunt):
             yield replace(one, relative=relative_to(one.name, root))
 
