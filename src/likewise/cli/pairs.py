@@ -85,8 +85,8 @@ def pairs(
 ) -> None:
     """List all similar pairs of documents, sets or vectors, each with its exact similarity or distance.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs. Vectors: .npy files
-    with one vector per row, or Parquet, Arrow or JSONL files with a column of lists.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs, URLs. Vectors: .npy
+    files with one vector per row, or Parquet, Arrow or JSONL files with a column of lists.
     """
     import likewise
     from likewise.errors import ParameterError
