@@ -2,21 +2,32 @@
 
 import hashlib
 import http.client
+import json
 import random
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 BUCKET = "bucket"
 SLOW = 1.6
 """Seconds that a slow answer takes: more than tests let a server be silent."""
+HUB, HUB_FILES = "/api/datasets/owner/name", "/datasets/owner/name/resolve/main"
+"""Where the Hub tells of a dataset, and where its files are."""
 FAULTS = ("500", "503", "reset", "cut", "short", "slow")
+
+
+@lru_cache(maxsize=100)
+def tag_of(data: bytes) -> str:
+    """Return the tag of a file's version; large files are asked for many times."""
+    return f'"{hashlib.md5(data).hexdigest()}"'
 
 
 class FaultyServer(ThreadingHTTPServer):
@@ -99,12 +110,14 @@ class FaultyAnswers(BaseHTTPRequestHandler):
                 self.close_connection = True
 
     def file(self) -> tuple[int, dict[str, str], bytes]:
-        path = self.path.partition("?")[0]
+        path = unquote(self.path.partition("?")[0])
+        if path.startswith(HUB):
+            return 200, {"Content-Type": "application/json"}, json.dumps(self.of_hub(path)).encode()
         data = self.server.files.get(path)
         if data is None:
             status = {"/forbidden": 403}.get(path, 404)
             return status, {}, b"no"
-        tag = {"ETag": f'"{hashlib.md5(data).hexdigest()}"'} if self.server.tagged else {}
+        tag = {"ETag": tag_of(data)} if self.server.tagged else {}
         asked = self.headers.get("Range")
         if not asked or not self.server.ranges:
             return 200, tag, data
@@ -114,6 +127,24 @@ class FaultyAnswers(BaseHTTPRequestHandler):
         piece = data[int(start) : int(end) + 1]
         told = f"bytes {start}-{int(start) + len(piece) - 1}/{len(data)}"
         return 206, {**tag, "Content-Range": told}, piece
+
+    def of_hub(self, path: str) -> object:
+        """Answer what the Hugging Face Hub says of a dataset: that it is there, and what is in a folder of it."""
+        about, _, folder = path.removeprefix(HUB).lstrip("/").partition("/main")
+        if about != "tree":
+            return {"id": "owner/name", "sha": "0" * 40, "siblings": [], "tags": [], "private": False}
+        root = f"{HUB_FILES}{folder}".rstrip("/") + "/"
+        below = {name[len(root) :]: data for name, data in self.server.files.items() if name.startswith(root)}
+        deep = "recursive=true" in self.path.lower()
+        inside = folder.lstrip("/") + "/" if folder.strip("/") else ""
+        entries: list[dict[str, object]] = []
+        for name, data in below.items():
+            if deep or "/" not in name:
+                digest = hashlib.sha1(data).hexdigest()
+                entries.append({"type": "file", "oid": digest, "size": len(data), "path": inside + name})
+        folders = {name.rpartition("/")[0] if deep else name.partition("/")[0] for name in below if "/" in name}
+        entries += [{"type": "directory", "oid": "1" * 40, "size": 0, "path": inside + name} for name in folders]
+        return entries
 
     def behind(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
         passed = http.client.HTTPConnection(str(self.server.behind))

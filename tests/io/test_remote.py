@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from remote_servers import BUCKET, FaultyServer, now_and_then, quick_tries
+from remote_servers import BUCKET, HUB_FILES, FaultyServer, now_and_then, quick_tries
 
 import likewise
 from likewise.errors import InputError, LikewiseError, MissingInput, OutputError
@@ -176,6 +176,35 @@ def test_a_web_server_gives_what_files_here_give(web, local, tmp_path, kind, giv
     likewise.dedup(local / given, id="id", threshold=0.7, out=tmp_path / "here")
     likewise.dedup(f"{web.url}/{given}?version=1", id="id", threshold=0.7, out=tmp_path / "there")
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_the_hub_gives_what_files_here_give(web, local, tmp_path):
+    """In a process of its own: the address of the Hub is read when its package is loaded."""
+    web.files |= {f"{HUB_FILES}/{path}": data for path, data in FILES.items()}
+    words = [sys.executable, "-c", PROGRAM]
+    for place, given in enumerate(("tables/a.parquet", "tables", "lines/*.jsonl")):
+        likewise.dedup(str(local / given), id="id", threshold=0.7, out=tmp_path / f"here{place}")
+        words += [f"hf://datasets/owner/name/{given}", str(tmp_path / f"there{place}")]
+    environment = {**elsewhere(tmp_path), "HF_ENDPOINT": web.url, "HF_HUB_DISABLE_XET": "1"}
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=200)
+    assert ended.returncode == 0, ended.stderr
+    for place in range(3):
+        assert contents(tmp_path / f"there{place}") == contents(tmp_path / f"here{place}")
+        named = [entry["file"] for entry in json.loads((tmp_path / f"there{place}/run.json").read_text())["inputs"]]
+        assert all(name.startswith("hf://datasets/owner/name/") for name in named)
+
+
+PROGRAM = (
+    "import sys, likewise\nfrom likewise.io import mirror\nmirror.PIECE = 1 << 11\n"
+    "for given, out in zip(sys.argv[1::2], sys.argv[2::2]):\n"
+    "    likewise.dedup(given, id='id', threshold=0.7, out=out)\n"
+)
+
+
+def elsewhere(folder: Path) -> dict[str, str]:
+    """The environment of a process whose files are in a folder of the test, but for compiled kernels."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "NUMBA_CACHE_DIR": cache}
 
 
 @pytest.mark.parametrize("scheme", ["s3", "memory"])
@@ -430,16 +459,10 @@ def test_a_thousand_random_faults(web, s3, local, monkeypatch):
 
 
 @pytest.mark.parametrize("moment", ["fetching", "writing"])
-def test_a_killed_run_is_resumed(s3, local, tmp_path, moment, monkeypatch):
-    monkeypatch.setattr(mirror, "PIECE", 1 << 12)
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "NUMBA_CACHE_DIR": cache}
+def test_a_killed_run_is_resumed(s3, local, tmp_path, moment):
+    environment = elsewhere(tmp_path)
     out = f"s3://{BUCKET}/killed/{moment}"
-    program = (
-        "import sys, likewise\nfrom likewise.io import mirror\nmirror.PIECE = 1 << 11\n"
-        "likewise.dedup(sys.argv[1], id='id', threshold=0.7, out=sys.argv[2])\n"
-    )
-    words = [sys.executable, "-c", program, f"s3://{BUCKET}/lines/a.jsonl", out]
+    words = [sys.executable, "-c", PROGRAM, f"s3://{BUCKET}/lines/a.jsonl", out]
     seen = []
 
     def hang(method, path):

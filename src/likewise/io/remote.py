@@ -85,7 +85,7 @@ def scheme_of(url: str) -> str:
 def as_url(path: str | os.PathLike[str]) -> str:
     """Return a URL with its two slashes, of which a Path object has lost one.
 
-    >>> as_url(Path("s3://bucket/a.parquet"))
+    >>> as_url("s3:/bucket/a.parquet")
     's3://bucket/a.parquet'
     """
     scheme, _, rest = os.fspath(path).replace(os.sep, "/").partition(":")
