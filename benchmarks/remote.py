@@ -110,7 +110,12 @@ def rows(count: int, times: int) -> list[Row]:
                         if server is not None:
                             server.reset()
                         wall, cpu, peak = measured(what, f"{root}/{name}")
-                        row = {"format": name.partition(".")[2], "what": what, "place": place, "file_bytes": len(data)}
+                        row: Row = {
+                            "format": name.partition(".")[2],
+                            "what": what,
+                            "place": place,
+                            "file_bytes": len(data),
+                        }
                         row |= {"wall_seconds": round(wall, 2), "cpu_seconds": round(cpu, 2), "peak_bytes": int(peak)}
                         if server is not None:
                             row |= {"requests": len(server.asked), "bytes": server.sent}

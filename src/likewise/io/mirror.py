@@ -27,8 +27,8 @@ from weakref import WeakValueDictionary
 
 from likewise.errors import InputError, OutputError
 from likewise.io.disk import disk_errors, register
-from likewise.io.remote import CHANGED, ChangedObject, RemoteObject, look_up
-from likewise.io.transfer import read_range, stream_to
+from likewise.io.remote import CHANGED, ChangedObject, RemoteObject, look_up, scheme_of
+from likewise.io.transfer import CONDITIONAL, read_range, stream_to
 
 PIECE = 8 << 20
 """Bytes of one request at most: long enough that its beginning does not count, and eight fit any memory."""
@@ -59,7 +59,7 @@ class MirroredObject:
         self._ranges: list[Range] = []
         self._pending: dict[Range, Future[None]] = {}
         self._lock = threading.Lock()
-        self._unchecked = self._there = False
+        self._unchecked = self._there = self._given_up = False
         register(self._folder, self, lasting=True)
         if known.size is None or not known.ranges:
             self._stream()
@@ -120,15 +120,28 @@ class MirroredObject:
 
     def fetch(self, ranges: Sequence[Range] | None = None) -> None:
         """Fetch those bytes of some ranges that are not there yet, or all of them; return when they are there."""
-        for future in self.fetching([(0, self.size)] if ranges is None else ranges):
-            future.result()
+        self.wait(self.fetching([(0, self.size)] if ranges is None else ranges))
         if ranges is None:
             self.check()
+
+    def wait(self, futures: list[Future[None]]) -> None:
+        """Return when requests are answered; if one has failed, those that have not begun are given up."""
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            self.give_up()
+            raise
+
+    def give_up(self) -> None:
+        """Begin no more of the requests that wait for their turn."""
+        self._given_up = True
 
     def fetching(self, ranges: Sequence[Range]) -> list[Future[None]]:
         """Begin to fetch, in the background."""
         wanted = merged((max(0, start), min(end, self.size)) for start, end in ranges)
         with self._lock:
+            self._given_up = False
             self._take_up()
             lacking = list(without(without(wanted, self._ranges), sorted(self._pending)))
             waited = [future for (a, b), future in self._pending.items() if any(a < y and x < b for x, y in wanted)]
@@ -141,6 +154,8 @@ class MirroredObject:
 
     def _fetch(self, piece: Range, future: Future[None]) -> None:
         try:
+            if self._given_up:
+                raise InputError(f"{self.url}: reading was given up")
             data = read_range(self.known, *piece)
             with disk_errors(self.path):
                 handle = os.open(self.path, os.O_WRONLY)
@@ -152,7 +167,7 @@ class MirroredObject:
                 with self._lock:
                     with open(self._log, "a") as log:
                         log.write(f"{piece[0]} {piece[1]} {zlib.crc32(data)}\n")
-                    self._unchecked = True
+                    self._unchecked |= not (self.known.version and scheme_of(self.url) in CONDITIONAL)
                     self._add(piece)
                     del self._pending[piece]
         except BaseException as error:
@@ -253,17 +268,19 @@ def fetch_all(objects: Sequence[MirroredObject]) -> None:
     need = sum(end - start for _, ranges in lacking for start, end in ranges)
     check_room(need)
     ahead: list[tuple[MirroredObject, list[Future[None]]]] = []
-    for one, ranges in lacking:
-        ahead.append((one, one.fetching(ranges) if ranges else []))
-        if sum(len(futures) for _, futures in ahead) > 4 * TOGETHER:
-            _wait(*ahead.pop(0))
-    for some in ahead:
-        _wait(*some)
-
-
-def _wait(mirror: MirroredObject, futures: list[Future[None]]) -> None:
-    for future in futures:
-        future.result()
+    try:
+        for one, ranges in lacking:
+            ahead.append((one, one.fetching(ranges) if ranges else []))
+            if sum(len(futures) for _, futures in ahead) > 4 * TOGETHER:
+                first, futures = ahead.pop(0)
+                first.wait(futures)
+        for one, futures in ahead:
+            one.wait(futures)
+    except BaseException:
+        for one, _ in ahead:
+            one.give_up()
+        raise
+    list(_pool().map(MirroredObject.check, objects))
 
 
 def check_room(need: int) -> None:

@@ -93,6 +93,9 @@ READERS = {
 }  # fmt: skip
 """Where more can be said than "these bytes": of this version alone, or without reading ahead."""
 
+CONDITIONAL = ("s3", "s3a", "http", "https", "gs", "gcs")
+"""Where every answer is of the version that was asked for; elsewhere the version is looked up again after reading."""
+
 STREAMED = 1 << 20
 """Bytes of a stream that are taken at a time."""
 

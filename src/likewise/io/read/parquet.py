@@ -81,8 +81,7 @@ class Parquet(TablePart):
                 if held > AHEAD_BYTES:
                     break
                 self._sparse.fetching(some)
-            for future in waited:
-                future.result()
+            self._sparse.wait(waited)
 
     def finished(self) -> None:
         """Raise if the file is a remote object that changed while it was read."""
