@@ -263,6 +263,8 @@ EXTRA_CALLS = {
     "index create redis://localhost:1/0?name=none": "redis",
     "dedup docs.jsonl --against redis://localhost:1/0?name=none --out out": "redis",
     "serve library --port 0": "serve",
+    "dedup memory://bucket/docs.jsonl --out out": "remote",
+    "dedup docs.jsonl --out memory://bucket/out": "remote",
 }
 """Calls, and the extra that each needs."""
 

@@ -52,6 +52,7 @@ ABOUT = {
     "nearest": ("nearest.py", "nearest neighbours at several recalls"),
     "newsgroups": ("text.py", "20,000 posts"),
     "recommend": ("recommend.py", "recommendations for held-out items, similar customers, growth"),
+    "remote": ("remote.py", "dedup from S3 and over HTTP, beside the same files here"),
     "scale": ("scale.py", "up to ten million documents in 4 GiB"),
     "serve": ("serve.py", "the service under load on loopback"),
     "serve-hostile": ("serve_hostile.py", "malformed requests to the service"),

@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from likewise.base import checks
-from likewise.base.extras import need
+from likewise.base.extras import installed, need
 from likewise.base.runlog import Progress
-from likewise.errors import ParameterError
+from likewise.errors import OutputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
+from likewise.io.disk import is_url
 from likewise.io.publish import MANIFEST
+from likewise.io.remote import PACKAGES, as_url, scheme_of
+from likewise.io.upload import fetched_folder, output
 from likewise.shingle import Shingler
 
 if TYPE_CHECKING:
@@ -77,10 +81,10 @@ def dedup(
 ) -> Dedup:
     """Find near-duplicates, keep one document of each group, and record for each removed one which was kept.
 
-    source: a path, a glob, or a list of them; a list of strings; a pandas, polars or pyarrow table; a Hugging Face
-        dataset; `Sets`; a Spark DataFrame. Or a stream, which may be larger than the memory: an iterator of strings, of
-        dicts or of tables, an Arrow reader, dataset or scanner, a polars LazyFrame, a DuckDB relation, a Hugging Face
-        IterableDataset or DatasetDict (with a column `split`); "-" is JSON lines or Arrow on standard input.
+    source: a path, a URL, a glob, or a list of them; a list of strings; a pandas, polars or pyarrow table; a Hugging
+        Face dataset; `Sets`; a Spark DataFrame. Or a stream, which may be larger than the memory: an iterator of
+        strings, of dicts or of tables, an Arrow reader, dataset or scanner, a polars LazyFrame, a DuckDB relation, a
+        Hugging Face IterableDataset or DatasetDict (with a column `split`); "-": JSON lines or Arrow on standard input.
     text, id: the columns with the documents and their ids; without id, the row number (or the path, for text files).
     shingle: how a document becomes a set. `Words(5)` or "words:5", `Chars(9)` or "chars:9"; `Tokens()` or "tokens" for
         sets of tokens, one per line of a text file or per row of a list column; `StopWords("en")` or "stopwords:en" for
@@ -116,7 +120,7 @@ def dedup(
     lines: text files hold one document per line. html: documents are HTML pages, and their text is compared (needs
         `pip install 'likewise[html]'`). plain: every file is text, whatever its name and its bytes. hidden: also read
         files and folders whose names begin with a dot.
-    out: a folder for the result. An interrupted run of files there is resumed; `fresh` starts over.
+    out: a folder for the result, or its URL. An interrupted run of files there is resumed; `fresh` starts over.
     memory: how much to use, such as "4GiB"; by default half of the free memory. Data that does not fit is kept in
         files, in the folder `spill`, or in `out`, or in the folder of temporary files; so are all streams.
     against: the folder of a finished run, an `Index`, the folder or URL of one, or a list of these. Documents that are
@@ -172,7 +176,9 @@ def dedup(
 
         checks.unused("dedup", {"group": (group, None)}, "with 'unit'")
         chosen = "first" if keep is None else str(request.policy)
-        return cast("Dedup", dedup_units(request, UnitRules(unit, min_words, more_than, min_left, chosen)))
+        rules = UnitRules(unit, min_words, more_than, min_left, chosen)
+        with output(out) as folder:
+            return cast("Dedup", dedup_units(replace(request, out=folder), rules))
     of_units = {"min_words": (min_words, 5), "more_than": (more_than, 1), "min_left": (min_left, 1)}
     checks.unused("dedup", of_units, "without 'unit'")
     if request.of_vectors:
@@ -180,10 +186,11 @@ def dedup(
             raise ParameterError("The 'against' parameter of dedup cannot be an index of vectors. Name finished runs.")
         from likewise.jobs.vector_dedup import dedup_vectors
 
-        return dedup_vectors(request)
+        with output(out) as folder:
+            return dedup_vectors(replace(request, out=folder))
     if not on_spark:
-        with known_items(request.against) as known:
-            return job.dedup(request, known)
+        with output(out) as folder, known_items(request.against) as known:
+            return job.dedup(replace(request, out=folder), known)
     if add or any(map(is_index, against)):
         raise ParameterError(
             "The 'against' parameter of dedup cannot be an index with engine='spark'. Name finished runs, or use"
@@ -317,8 +324,11 @@ def rethreshold(
     from likewise.jobs import rethreshold as job
 
     request = job.RethresholdRequest(directory, threshold, keep, out, threads, progress, master)
-    if not _on_spark("rethreshold", _engine_of_run(directory), master):
-        return job.rethreshold(request)
+    if not _on_spark("rethreshold", engine_of_run(directory), master):
+        if out is None and isinstance(directory, str | os.PathLike) and is_url(directory):
+            raise OutputError(f"{as_url(directory)}: a result in a store is not replaced; name another folder (--out)")
+        with output(out) as folder:
+            return job.rethreshold(replace(request, out=folder))
     from likewise.spark.rethreshold import rethreshold as on_spark
 
     return cast("Dedup", on_spark(request))
@@ -343,12 +353,13 @@ def _is_spark_frame(source: object) -> bool:
     )
 
 
-def _engine_of_run(directory: str | Path) -> str:
-    """Return where a run was made; a folder that is no local one can only be read by Spark."""
-    if isinstance(directory, str) and "://" in directory:
+def engine_of_run(directory: str | Path) -> str:
+    """Return where a run was made; a folder neither here nor in a store that is known can only be read by Spark."""
+    remote = isinstance(directory, str) and "://" in directory
+    if remote and (scheme_of(str(directory)) not in PACKAGES or not installed("remote")):
         return "spark"
     try:
-        run = json.loads((Path(directory) / MANIFEST).read_text(encoding="utf-8"))
+        run = json.loads((fetched_folder(directory) / MANIFEST).read_text(encoding="utf-8"))
         return "spark" if run["parameters"]["engine"] == "spark" else "local"
     except (OSError, ValueError, KeyError, TypeError):
         return "local"
@@ -359,6 +370,8 @@ def is_index(given: object) -> bool:
     if isinstance(given, str) and given.startswith(URLS):
         return True
     if isinstance(given, str | os.PathLike):
+        if is_url(given):
+            return False  # the database of an index is read in place, and not in a store
         folder = Path(given)
         return not (folder / MANIFEST).exists() and any(folder.glob("[0-9]*/data.mdb"))
     from likewise.index import Index

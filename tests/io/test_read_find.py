@@ -263,18 +263,17 @@ def test_find_gives_sizes_and_kinds(here):
     assert (found.name, found.format, found.compression, found.bytes) == ("a.csv.gz", "csv", "gzip", 5)
 
 
-@pytest.mark.parametrize(
-    "given",
-    ["s3://bucket/a.parquet", "s3://bucket/*.parquet", "hf://datasets/x/y.parquet", "https://a.org/x.csv", "gs://b/c"],
-)
-def test_a_url_is_not_read(here, given):
+@pytest.mark.parametrize("given", ["ftp://host/a.parquet", "hdfs://host/*.parquet", "dbfs:/a/b.csv"])
+def test_a_url_of_an_unknown_scheme_is_not_read(here, given):
     for source in (given, Files([given]), Files([Path(given)])):
-        with pytest.raises(MissingInput, match="URLs are not read, only files on this machine; download it"):
+        with pytest.raises(MissingInput, match=r"are not read; those of s3, gs, .*pip install 'likewise\[remote\]'"):
             open_source(source)
 
 
-def test_other_things_that_are_not_read(here):
-    with pytest.raises(MissingInput, match="give the path alone"):
+def test_a_file_url_is_a_path(here):
+    put(here / "a b.txt", "one")
+    assert texts(open_source(f"file://{here}/a%20b.txt")) == ["one"]
+    with pytest.raises(MissingInput, match=r"^/data/a\.csv: there is no such file or folder; check the name"):
         open_source("file:///data/a.csv")
 
 

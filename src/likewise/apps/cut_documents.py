@@ -14,6 +14,7 @@ from likewise.io.publish import Output, check_output, publish
 from likewise.io.read import Aside, Source
 from likewise.io.read.base import Flags
 from likewise.io.read.cuts import TextCuts
+from likewise.io.upload import to_store
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import Result, aside_table, check_ending
 
@@ -74,6 +75,7 @@ class CutDocuments(Result):
         check_ending(Path(folder))
         check_output(folder, cls.owner, cls.outputs, inputs, cls.replaces)
 
+    @to_store("directory")
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write kept/, the tables and run.json to a folder, all or nothing, and return the folder."""
         folder = Path(directory)

@@ -13,6 +13,14 @@ EXTRAS = {
     "html": {"selectolax": "selectolax", "webencodings": "webencodings"},
     "redis": {"redis": "redis-py"},
     "spark": {"pyspark": "PySpark"},
+    "remote": {
+        "fsspec": "fsspec",
+        "aiohttp": "aiohttp",
+        "s3fs": "s3fs",
+        "gcsfs": "gcsfs",
+        "adlfs": "adlfs",
+        "huggingface_hub": "huggingface_hub",
+    },
     "serve": {"fastapi": "FastAPI", "uvicorn": "uvicorn"},
 }
 """What each extra makes importable, and how its makers call it."""

@@ -70,6 +70,11 @@ QUESTIONS = {"-h", "--help", "--version"}
 COMMANDS = {name: f"likewise.cli.{name}" for group in GROUPS.values() for name in group}
 
 
+def _upload() -> Any:
+    """Return the module that writes results to URLs, if a command has loaded it."""
+    return sys.modules.get("likewise.io.upload")
+
+
 class Lazy(click.Group):
     """A group that imports a command only when it is called."""
 
@@ -104,12 +109,19 @@ class Lazy(click.Group):
                 done = super().invoke(ctx)
                 if CLOSE in ctx.meta:  # its result is out of memory by now
                     ctx.meta[CLOSE]()
+                if _upload() is not None:
+                    _upload().upload_all()
                 return done
         except KeyboardInterrupt:
             raise click.exceptions.Abort from None
         except LikewiseError as error:
             reword(error, self.get_command(ctx, ctx.invoked_subcommand or ""))
+            if _upload() is not None:
+                error.args = (_upload().named(str(error)), *error.args[1:])
             raise
+        finally:
+            if _upload() is not None:
+                _upload().abandon()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by group, without importing them."""

@@ -32,6 +32,7 @@ Examples:
   likewise dedup images.parquet --vector clip --id path --measure angle --within 15 --keep max:width --out clean/
   likewise dedup monday.npy --measure angle --within 15 --against clean/ --out monday/
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
+  likewise dedup 's3://bucket/crawl/*.parquet' --id url --out s3://bucket/clean   (also gs, az, hf, https)
   likewise dedup monday.jsonl --against clean/ --out monday/
   likewise dedup monday.jsonl --id url --against seen/ --add --out monday/    (seen/ is an index: likewise index create)
   likewise dedup 's3a://crawl/*.parquet' --engine spark --master spark://host:7077 --out s3a://clean/
@@ -124,9 +125,9 @@ def dedup(
 
     With --unit, cut the lines or paragraphs that other documents have, too.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs; - for JSONL or an
-    Arrow stream on standard input. Vectors: .npy files with one vector per row, or Parquet, Arrow or JSONL files with a
-    column of lists.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs, URLs; - for JSONL or
+    an Arrow stream on standard input. Vectors: .npy files with one vector per row, or Parquet, Arrow or JSONL files
+    with a column of lists.
     """
     import likewise
     from likewise.base import checks

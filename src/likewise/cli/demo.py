@@ -22,7 +22,7 @@ Examples:
   likewise demo
   likewise demo --out demo/        # and write the tables and a report: demo/report.html"""
 )
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result.")
+@click.option("--out", metavar="DIR", type=shared.TARGET, help="Folder for the result.")
 @shared.report
 @shared.threads
 @shared.quiet

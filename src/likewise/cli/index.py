@@ -217,7 +217,7 @@ INPUT its answers, the most similar first. Without --out, the answers are printe
     "Of documents and sets; containment: the share of the shingles of an item of INPUT that the item of the index has; "
     "the index must have been created with --containment.",
 )
-@click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
+@click.option("--out", metavar="PATH", type=shared.TARGET, help=shared.FILE_OR_FOLDER)
 @shared.spreadsheet
 @shared.report
 @reading

@@ -62,7 +62,7 @@ DIR will contain:
 @click.option(
     "--out",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=shared.TARGET,
     help="Folder for the result. Required, except with --explain.",
 )
 @click.option(

@@ -88,14 +88,28 @@ def k(default: int | None, help: str) -> Callable[[F], F]:
     return click.option("-k", type=int, metavar="K", default=default, show_default=default is not None, help=help)
 
 
-out = click.option(
-    "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result."
-)
+class Target(click.Path):
+    """The path of a result; for a URL, that of the folder or file on this machine where it is made before."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a path."""
+        if isinstance(value, str) and "://" in value:
+            from likewise.io.disk import is_url
+            from likewise.io.upload import stage
+
+            if is_url(value):
+                return stage(value)
+        return super().convert(value, param, ctx)
+
+
+TARGET = Target(path_type=Path)
+
+out = click.option("--out", required=True, metavar="DIR", type=TARGET, help="Folder for the result.")
 FILE_OR_FOLDER = (
     "A file for the table (.parquet, .csv, .jsonl, .arrow or .feather), or a folder for the table and run.json; - for "
     "JSON lines on standard output."
 )
-out_table = click.option("--out", required=True, metavar="PATH", type=click.Path(path_type=Path), help=FILE_OR_FOLDER)
+out_table = click.option("--out", required=True, metavar="PATH", type=TARGET, help=FILE_OR_FOLDER)
 
 
 def _for_spreadsheets(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -390,6 +404,13 @@ def location(out: Path, engine: str) -> Path | str:
     >>> location(Path("s3a://bucket/clean"), "spark")
     's3a://bucket/clean'
     """
+    from likewise.io.upload import abandon, url_of
+
+    url = url_of(out)
+    if url is not None:
+        if engine == "spark":
+            abandon(out)
+        return url if engine == "spark" else out
     scheme, colon, rest = out.as_posix().partition(":/")
     if engine != "spark" or not colon or len(scheme) < 2 or "/" in scheme:
         return out

@@ -46,7 +46,7 @@ with --estimate, id_a, id_b, estimated_similarity and standard_error."""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.others
-@click.option("--out", metavar="PATH", type=click.Path(path_type=Path), help=shared.FILE_OR_FOLDER)
+@click.option("--out", metavar="PATH", type=shared.TARGET, help=shared.FILE_OR_FOLDER)
 @shared.spreadsheet
 @shared.choice(
     "--measure",
@@ -86,9 +86,9 @@ def pairs(
 ) -> None:
     """List all similar pairs of documents, sets or vectors, each with its exact similarity or distance.
 
-    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs; - for JSONL or an
-    Arrow stream on standard input. Vectors: .npy files with one vector per row, or Parquet, Arrow or JSONL files with a
-    column of lists.
+    INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs, URLs; - for JSONL or
+    an Arrow stream on standard input. Vectors: .npy files with one vector per row, or Parquet, Arrow or JSONL files
+    with a column of lists.
     """
     import likewise
     from likewise.errors import ParameterError

@@ -23,9 +23,7 @@ Examples:
     metavar="COL",
     help="Of dedup, rethreshold and articles: count removals by this column.  [default: by file or folder]",
 )
-@click.option(
-    "--out", metavar="FILE", type=click.Path(path_type=Path), help="The page to write.  [default: report.html in DIR]"
-)
+@click.option("--out", metavar="FILE", type=shared.TARGET, help="The page to write.  [default: report.html in DIR]")
 @shared.quiet
 def report(directory: Path, by: str | None, out: Path | None) -> None:
     """Write an HTML report on a finished run: what went in and came out, curves, alarms, pairs side by side.

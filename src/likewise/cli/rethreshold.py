@@ -25,7 +25,7 @@ Examples:
 @click.option(
     "--out",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=shared.TARGET,
     help="Folder for the result; DIR is left unchanged.  [default: DIR]",
 )
 @click.option("--master", metavar="URL", help="For a run made on Spark: the master.  [default: local[*]]")
@@ -40,13 +40,15 @@ def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any
     that you can return to its threshold.
     """
     import likewise
+    from likewise.engines import engine_of_run
 
     shared.check_report("rethreshold", directory)
-    place, target = shared.location(directory, "spark"), out and shared.location(out, "spark")
+    place = shared.location(directory, "spark")
+    target = out and shared.location(out, engine_of_run(place))
     with show.progress(as_json) as observer:
         result = likewise.rethreshold(place, out=target, progress=observer, **options)
     counts = result.stats["counts"]
     documents, pairs = show.count(counts["items"], "document"), show.count(counts["verified"], "pair")
-    read = f"{documents}; {pairs} from the run in {directory}"
+    read = f"{documents}; {pairs} from the run in {place}"
     lines = (read, *show.estimates(result.stats), show.outcome(result.stats))
     show.report(result.stats, as_json, lines, target or place)

@@ -75,7 +75,8 @@ STAGES = {
 
 def say(line: str, err: bool = False) -> None:
     """Print a line; characters of ids and texts that could change the state of a terminal are escaped."""
-    click.echo(escaped(line), err=err)
+    upload = sys.modules.get("likewise.io.upload")
+    click.echo(escaped(line if upload is None else upload.named(line)), err=err)
 
 
 @contextmanager
@@ -346,12 +347,15 @@ def at_the_end(stats: dict[str, Any], where: object, report_seconds: float, as_j
 
     def close() -> None:
         from likewise.io.publish import with_report
+        from likewise.io.upload import named, upload_all
 
         with_report(stats, where, report_seconds, total.seconds)
+        closing_line = named(closing(stats, str(where)))
+        upload_all()
         if as_json:
             click.echo(json.dumps(stats, indent=2))
         elif not silent:
-            say(closing(stats, str(where)), err=where is STDOUT)
+            say(closing_line, err=where is STDOUT)
 
     click.get_current_context().meta[CLOSE] = close
 

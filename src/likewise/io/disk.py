@@ -125,9 +125,19 @@ def write_array(out: IO[bytes], array: NDArray[Any]) -> None:
 _places: set[Path] = set()
 
 
-def register(place: Path, owner: object) -> None:
-    """Remove a file or folder when its owner goes, or with `remove_temporary`."""
+unfinished: set[Path] = set()
+"""Workspaces of runs that can be resumed: what these have fetched stays while they are not finished."""
+_lasting: set[Path] = set()
+
+
+def register(place: Path, owner: object, lasting: bool = False) -> None:
+    """Remove a file or folder when its owner goes, or with `remove_temporary`.
+
+    What is `lasting` stays for the next process if a run that can be resumed ends unfinished.
+    """
     _places.add(place)
+    if lasting:
+        _lasting.add(place)
     weakref.finalize(owner, _forget, place)
 
 
@@ -153,9 +163,12 @@ def remove(path: Path) -> None:
 
 
 def _forget(place: Path) -> None:
+    if place in _lasting and unfinished:
+        return
     if place.is_dir():
         shutil.rmtree(place, ignore_errors=True)
     else:
         with suppress(OSError):
             place.unlink(missing_ok=True)
     _places.discard(place)
+    _lasting.discard(place)

@@ -21,6 +21,7 @@ from likewise.base.clock import REPORT as PAGE
 from likewise.base.clock import divided
 from likewise.errors import OutputError
 from likewise.io.disk import disk_errors, is_url, sync
+from likewise.io.upload import check_inputs, note_outputs, prepare
 from likewise.io.workspace import WORK, Workspace
 from likewise.io.write import same_json, write_json, write_table
 
@@ -37,7 +38,7 @@ Output: TypeAlias = pa.Table | Callable[[Path], object] | None
 def check_output(
     folder: str | os.PathLike[str],
     command: str,
-    names: Iterable[str],
+    names: Collection[str],
     inputs: Iterable[str | os.PathLike[str]] = (),
     replaces: Collection[str] = (),
 ) -> None:
@@ -49,6 +50,8 @@ def check_output(
     folder = Path(folder)
     if is_url(folder):
         raise OutputError(f"{folder}: results are written to this machine, not to a URL; copy them there")
+    prepare(folder)
+    check_inputs(folder, inputs := list(inputs), (*names, REPORT, MANIFEST))
     try:
         if folder.exists() and not folder.is_dir():
             raise OutputError(f"{folder}: this is a file; name a folder")
@@ -104,6 +107,7 @@ def publish(
     begun = time.perf_counter()
     check_output(folder, stats["command"], outputs, replaces=replaces)
     own = Workspace.open(folder, {"parameters": {}, "inputs": {}}, fresh=True) if space is None else None
+    note_outputs(folder, [*outputs, REPORT])
     staged = folder / WORK / STAGED
     try:
         try:

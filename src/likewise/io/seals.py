@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import DamagedError, InputError
-from likewise.io.disk import atomic
+from likewise.io.disk import atomic, is_url
+from likewise.io.mirror import object_of
 
 BLOCK = 1 << 20
 """Bytes of a file that are read at a time: few enough to stay in the cache of a core."""
@@ -153,6 +154,8 @@ FACTS = ("size", "modification time", "content")
 def identity(files: Iterable[Path], content: bool = True) -> dict[str, list[int]]:
     """Return [size, modification time, checksum of a sample] for each file, by its absolute path.
 
+    Of a remote object, by its URL, the second is a checksum of its version, and nothing is sampled.
+
     The sample is the beginning, the middle and the end of a file; of more than a thousand files about a thousand, at
     equal distances, are sampled. Without `content` no file is opened.
     """
@@ -160,6 +163,10 @@ def identity(files: Iterable[Path], content: bool = True) -> dict[str, list[int]
     step = -(-len(paths) // SAMPLED) or 1
     facts = {}
     for place, path in enumerate(paths):
+        known = object_of(path)
+        if known is not None:
+            facts[known.url] = [known.size or 0, zlib.crc32(known.version.encode()), 0]
+            continue
         try:
             about = path.stat()
             sample = _sampled(path, about.st_size) if content and place % step == 0 else 0
@@ -187,4 +194,5 @@ def changed_files(old: dict[str, list[Any]], new: dict[str, list[Any]]) -> Itera
             yield f"the input {name} is new"
         elif old[name] != new[name]:
             which = next((what for what, a, b in zip(FACTS, old[name], new[name], strict=False) if a != b), "content")
+            which = "version" if which == FACTS[1] and is_url(name) else which
             yield f"the input {name} has changed since (its {which} differs)"

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import DamagedError, IncompatibleError, OutputError
-from likewise.io.disk import disk_errors, register, remove, sync, write_array
+from likewise.io.disk import disk_errors, register, remove, sync, unfinished, write_array
 from likewise.io.seals import Facts, SealedFile, changed_files, facts, fault, read_sealed, write_sealed
+from likewise.io.upload import mark
 
 FORMAT = 2
 """Version of the workspace; a run with another one cannot be continued."""
@@ -68,6 +69,7 @@ class Workspace:
         Raises IncompatibleError, which says what differs, if the folder has an unfinished run with other inputs or
         parameters; `fresh` discards that run.
         """
+        mark(Path(directory))
         folder = Path(directory) / WORK
         identity = json.loads(json.dumps(identity, default=str))
         space = cls(folder)
@@ -84,6 +86,7 @@ class Workspace:
             space.close()
             raise
         space.resumed = list(space._steps)
+        unfinished.add(folder)
         return space
 
     def _take_up(self, identity: dict[str, Any], fresh: bool) -> None:
@@ -254,6 +257,7 @@ class Workspace:
     def finish(self) -> None:
         """Remove the workspace: the run is over and its result in place."""
         if self.folder is not None:
+            unfinished.discard(self.folder)
             if self._spill is not None:
                 shutil.rmtree(self._spill, ignore_errors=True)
             if self._steps:  # from now on the files are leftovers, also if this process ends before all are removed

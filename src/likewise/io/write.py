@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from likewise.errors import DamagedError, OutputError, ParameterError
 from likewise.io.disk import atomic, is_url
+from likewise.io.mirror import object_of
 from likewise.io.seals import read_sealed, write_sealed
+from likewise.io.upload import check_inputs, prepare
 
 ROWS = 1 << 16
 """Rows in a row group or batch; fixed, so that the bytes do not depend on how a table is chunked."""
@@ -143,7 +145,9 @@ def check_target(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLik
     if is_url(path):
         raise OutputError(f"{path}: results are written to this machine, not to a URL; copy them there")
     _writer(path)
-    if path.exists() and any(path.samefile(place) for place in inputs):
+    prepare(path)
+    check_inputs(path, inputs := list(inputs))
+    if path.exists() and any(path.samefile(place) for place in inputs if object_of(place) is None):
         raise OutputError(f"{path}: this run would replace its own input; choose another name")
     if path.is_dir():
         raise OutputError(f"{path}: this is a folder; name a file in it")

@@ -21,6 +21,7 @@ from likewise.errors import IncompatibleError, ParameterError
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions, open_source
 from likewise.io.seals import checksum
+from likewise.io.upload import named
 from likewise.io.workspace import Workspace
 from likewise.jobs.reference_items import (
     KnownItems,
@@ -174,7 +175,7 @@ class EarlierRun(ReferenceItems):
     def __init__(self, directory: str | Path) -> None:
         self.state = State.load(directory)
         check_runs([self.state])
-        self.where = str(self.state.directory)
+        self.where = named(str(self.state.directory))
         self.settings = run_settings(self.state)
         self.items = KeptItems(self.state, self.settings["shingle"])
 
@@ -186,7 +187,7 @@ class EarlierRun(ReferenceItems):
     @property
     def place(self) -> str:
         """The folder."""
-        return str(self.state.directory.absolute())
+        return named(str(self.state.directory.absolute()))
 
     @property
     def identity(self) -> list[Any]:

@@ -16,6 +16,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError, ParameterError
+from likewise.io.disk import is_url
 from likewise.io.read import ReadOptions, Source
 from likewise.io.seals import changed_files
 from likewise.io.streams import spool_folder
@@ -302,7 +303,7 @@ class _Run:
             about = {
                 "threshold": None if self.earlier else self.request.threshold,
                 "complete": self.log.details.get("crowds", {}).get("complete", True),
-                "given": [os.path.abspath(path) for path in self.source.given],
+                "given": [path if is_url(path) else os.path.abspath(path) for path in self.source.given],
                 "inputs": self.inputs,
                 "source": self.source.state(),
             }

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from likewise.errors import DamagedError, IncompatibleError
 from likewise.io.read import Files
+from likewise.io.upload import named
 from likewise.jobs.finished_run import FinishedRun
 from likewise.jobs.reference_items import KnownItems, KnownPart
 from likewise.jobs.vectors import VectorSettings
@@ -40,7 +41,7 @@ class EarlierVectors(KnownItems[KnownPart]):
     @property
     def places(self) -> list[str] | None:
         """The folders, for run.json."""
-        return [str(run.folder.absolute()) for run in self._runs] or None
+        return [named(str(run.folder.absolute())) for run in self._runs] or None
 
     def read(self, room: int, spill: Path | None) -> list[Vectors]:
         """Read the vectors and their ids."""

@@ -19,9 +19,12 @@ from likewise.base.arrays import strings, to_arrow
 from likewise.base.runlog import SCHEMA
 from likewise.errors import DamagedError, IncompatibleError, InputError, MissingInput, ParameterError
 from likewise.io import stdin
+from likewise.io.disk import is_url
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions
+from likewise.io.remote import PACKAGES, look_up, scheme_of
 from likewise.io.seals import changed_files, identity
+from likewise.io.upload import fetched_folder
 
 KEYS = ("command", "parameters", "inputs", "counts", "method", "certificate", "details", "notes", "set_aside",
         "seconds", "total_seconds", "peak_memory_bytes")  # fmt: skip
@@ -128,7 +131,7 @@ class FinishedRun:
         """Read run.json; raise if there is none, or if this version of likewise did not write it."""
         if not isinstance(folder, str | os.PathLike):
             raise ParameterError.of(owner, "run", "the folder of a finished run", folder)
-        path = Path(folder)
+        path = fetched_folder(folder)
         try:
             stats = json.loads((path / MANIFEST).read_bytes())
         except NotADirectoryError as error:
@@ -249,7 +252,7 @@ def local_path(path: Any) -> str:
     found = str(path)
     if found.startswith("file:/"):
         return "/" + found.removeprefix("file:").lstrip("/")
-    if "://" in found:
+    if "://" in found and scheme_of(found) not in PACKAGES:
         raise InputsGone("the inputs are not files of this machine")
     return found
 
@@ -284,6 +287,11 @@ def unchanged(run: FinishedRun, path: str) -> bool:
 def _check_entry(run: FinishedRun, name: str, entry: dict[str, Any]) -> None:
     """Raise if a file is gone, or was written after the run."""
     path = Path(name)
+    if is_url(name):
+        known = None if any(sign in name for sign in "*[") else look_up(name)
+        if known is not None and entry.get("bytes") not in (None, known.size):
+            raise InputsGone(f"{name} has changed since the run")
+        return
     try:
         about = path.stat()
     except OSError as error:

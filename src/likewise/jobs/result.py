@@ -21,6 +21,7 @@ from likewise.base.words import counted
 from likewise.errors import OutputError
 from likewise.io.publish import Output, check_output, publish, with_writing
 from likewise.io.read.groups import GroupedDocuments
+from likewise.io.upload import to_store
 from likewise.io.workspace import Workspace
 from likewise.io.write import ROWS, check_target, write_table
 from likewise.io.write import spreadsheet as for_spreadsheets
@@ -62,6 +63,7 @@ class Result(Tables):
 
     stats: dict[str, Any]
 
+    @to_store("directory")
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet and run.json to a folder, all or nothing, and return the folder."""
         folder = Path(directory)
@@ -105,6 +107,7 @@ class TableResult(Result):
         assert self._rows is not None
         return self._rows.table()
 
+    @to_store("directory")
     def save(self, directory: str | os.PathLike[str], *, spreadsheet: bool = False) -> Path:
         """Write the table as Parquet and run.json to a folder, all or nothing; return the folder.
 
@@ -343,16 +346,15 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
     @cached_property
     def kept(self) -> Any:
         """The surviving rows with all their columns, as an Arrow table (as `Sets` if sets were given)."""
-        source = self._collection.source
-        if source is None:
-            assert self._collection.items is not None
-            return self._collection.items.sets(np.flatnonzero(self.keep_mask), 1)
-        return source.kept(self.keep_mask)
+        source, items = self._collection.source, self._collection.items
+        if source is not None:
+            return source.kept(self.keep_mask)
+        return items.sets(np.flatnonzero(self.keep_mask), 1) if items is not None else None
 
     def kept_batches(self) -> Iterator[Any]:
         """Yield the rows of `kept` as Arrow batches, without making the whole table; of `Sets`, their row numbers."""
         source = self._collection.source
-        return iter(self._kept_rows.to_batches(ROWS)) if source is None else source.kept_batches(self.keep_mask)
+        return source.kept_batches(self.keep_mask) if source else iter(self._kept_rows.to_batches(ROWS))
 
     @property
     def _kept_rows(self) -> Any:
@@ -370,14 +372,12 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
         """Return all that `run.json` holds."""
         stats = run_json(self._command, self._parameters, [self._collection], self._log)
         if "forecast" in stats["details"]:
-            stats["details"]["forecast"] = {
-                **stats["details"]["forecast"],
-                "measured": {
-                    "total_seconds": round(sum(self._log.seconds.values()), 4),
-                    "memory_bytes": stats["peak_memory_bytes"],
-                    "spill_bytes": self._parameters["spilled_bytes"],
-                },
+            measured = {
+                "total_seconds": round(sum(self._log.seconds.values()), 4),
+                "memory_bytes": stats["peak_memory_bytes"],
+                "spill_bytes": self._parameters["spilled_bytes"],
             }
+            stats["details"]["forecast"] = {**stats["details"]["forecast"], "measured": measured}
         return stats
 
     def _summary(self) -> str:
@@ -389,6 +389,7 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
         """Raise now if the result could not be saved in this folder later."""
         check_output(folder, "dedup", cls.outputs, inputs, cls.commands)
 
+    @to_store("directory")
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write kept/, removed.parquet, pairs.parquet, clusters.parquet and run.json; return the folder.
 
@@ -421,10 +422,8 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
                 return self.stats
 
             outputs: dict[str, Output] = dict.fromkeys(self.outputs)
-            outputs |= {
-                f"{name}.parquet": partial(self._rows(name).write, threads=self._parameters["threads"])
-                for name in ("removed", "pairs", "clusters")
-            }
+            for name in ("removed", "pairs", "clusters"):
+                outputs[f"{name}.parquet"] = partial(self._rows(name).write, threads=self._parameters["threads"])
             if self.aside:
                 outputs["aside.parquet"] = aside_table(self.aside)
             outputs["kept"] = write_kept

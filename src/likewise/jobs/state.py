@@ -25,6 +25,7 @@ from likewise.base.runlog import SCHEMA
 from likewise.errors import DamagedError, IncompatibleError, MissingInput, ParameterError
 from likewise.io.publish import MANIFEST
 from likewise.io.seals import Facts, SealedFiles, facts, read_sealed, write_sealed
+from likewise.io.upload import fetched_folder
 from likewise.search.band_keys import Keys, StoredKeys
 from likewise.search.matches import VerifiedPairs
 
@@ -51,7 +52,7 @@ class State:
         """Read the state of a run; raise if there is none, or if likewise did not make it."""
         if not isinstance(directory, str | os.PathLike):
             raise ParameterError.of(owner, "directory", "the folder of a finished run", directory)
-        folder = Path(directory)
+        folder = fetched_folder(directory)
         try:
             run, _ = read_sealed(folder / MANIFEST, f"remove the folder {folder} and run dedup again")
         except FileNotFoundError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.base.words import counted, size
+from likewise.io.upload import named
 from likewise.jobs.finished_run import FinishedRun
 from likewise.report import pictures
 from likewise.report.page import Alarm, Bar, PageTable, Picture, ReportPage, Section, Tile
@@ -150,7 +151,7 @@ def made(
         sections=[section for section in sections if section.filled],
         facts=about(run),
         version=str(run.stats["likewise"]),
-        folder=str(run.folder.resolve()),
+        folder=named(str(run.folder.resolve())),
         command=run.command,
         problem=problem,
     )

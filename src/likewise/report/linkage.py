@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from likewise.apps.link.records import read_table
 from likewise.base.words import counted
 from likewise.errors import LikewiseError
+from likewise.io.disk import is_url
 from likewise.io.read import Files
 from likewise.jobs.finished_run import FinishedRun
 from likewise.report import pictures
@@ -273,9 +274,9 @@ class _Records:
             path = entry.get("file")
             if path is None:
                 return "The records were given in memory, not as files, so their values are not shown."
-            if not os.path.isfile(path):
+            if not is_url(path) and not os.path.isfile(path):
                 return f"The values of the records are not shown: {path} is missing."
-            if Path(path).stat().st_mtime_ns > run.finished_at:
+            if not is_url(path) and Path(path).stat().st_mtime_ns > run.finished_at:
                 return f"The values of the records are not shown: {path} has changed since the run."
             made._files[0 if seen < first else 1].append(path)
             seen += int(entry.get("rows", 0))

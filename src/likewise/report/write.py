@@ -11,8 +11,10 @@ from likewise.base import checks
 from likewise.base.extras import installed, need
 from likewise.base.runlog import Progress
 from likewise.errors import OutputError, ParameterError
-from likewise.io.disk import atomic
+from likewise.io.disk import atomic, is_url
 from likewise.io.publish import REPORT
+from likewise.io.remote import as_url
+from likewise.io.upload import prepare, to_store
 from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun
 
@@ -22,6 +24,7 @@ OF_DOCUMENTS = (*COUNTED_BY, "pairs")
 """Commands that compare documents, unless they compare vectors, which have a distance."""
 
 
+@to_store("out")
 def write_report(
     run: str | os.PathLike[str],
     *,
@@ -54,6 +57,8 @@ def report_with(
 ) -> Path:
     """Write the page of a run whose documents may still be in memory."""
     need("a report", "report")
+    if out is None and is_url(run):
+        raise OutputError(f"{as_url(run)}: the page cannot be added to a folder in a store; name a file for it (--out)")
     found = FinishedRun.load(run, "write_report")
     if by is not None:
         checks.column("write_report", "by", by)
@@ -64,6 +69,7 @@ def report_with(
                 f"{', '.join(COUNTED_BY[:-1])} and {COUNTED_BY[-1]} remove."
             )
     target = found.folder / REPORT if out is None else Path(out)
+    prepare(target)
     if target.is_dir():
         raise OutputError(f"{target}: this is a folder; name a file for the report")
     page = _html(found, by, progress, held)

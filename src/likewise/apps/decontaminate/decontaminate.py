@@ -26,6 +26,7 @@ from likewise.io.read.base import Flags
 from likewise.io.read.cuts import TextCuts
 from likewise.io.read.find import files_of
 from likewise.io.streams import spool_folder
+from likewise.io.upload import to_store
 from likewise.jobs.settings import Resources
 from likewise.kernels.literal_runs import check_words, covered_words, rarest_windows
 from likewise.shingle import Words
@@ -71,6 +72,7 @@ class ContaminationRules:
         return min(max(LEAST_COMMON, documents // PART_COMMON), MOST_COMMON) if self.common is None else self.common
 
 
+@to_store("out")
 def decontaminate(
     corpus: Any,
     *,

@@ -41,12 +41,14 @@ from likewise.base.extras import installed
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import notes_on
+from likewise.io.upload import to_store
 from likewise.jobs.settings import Resources
 
 TABLES = 16
 """Part of the memory in which tables stay as they were read; larger ones are read again for what is asked later."""
 
 
+@to_store("out")
 def link(
     a: Any,
     b: Any = None,

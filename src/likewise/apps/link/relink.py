@@ -19,6 +19,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import LikewiseError
+from likewise.io.upload import to_store
 from likewise.jobs.finished_run import FinishedRun
 
 COUNTS = ("records", "records_a", "records_b", "candidates")
@@ -32,6 +33,7 @@ ABSENT = "pairs that the earlier run did not compare count as unlikely in the cl
 NO_VALUES = "this result is decided from scores, without the values of records; explain pairs with the earlier run"
 
 
+@to_store("out")
 def relink(
     run: str | os.PathLike[str],
     threshold: float,

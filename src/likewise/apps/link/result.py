@@ -28,6 +28,7 @@ from likewise.base.runlog import RunLog
 from likewise.base.words import counted
 from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.io.publish import check_output, publish
+from likewise.io.upload import to_store
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import Result
 from likewise.jobs.rows import PlottedPairs
@@ -158,6 +159,7 @@ class Links(PlottedPairs, Result):
         """Raise if the result could not be saved in a folder, or would replace a file that is read."""
         check_output(folder, "link", [*cls.files, SCORED, COPIES, MODEL, *cls.plots], read)
 
+    @to_store("directory")
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet, plots and run.json to a folder, all or nothing, and return the folder.
 

@@ -25,6 +25,7 @@ from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
 from likewise.io.publish import publish
 from likewise.io.read.find import notes_on
+from likewise.io.upload import to_store
 from likewise.jobs.result import Result
 from likewise.jobs.rows import Rows
 
@@ -68,6 +69,7 @@ class Recommendations(Result):
             raise InputError(f"there are no recommendations for {name!r}; pass users=[{user!r}] to recommend")
         return self.recommendations.filter(pc.equal(self.recommendations["user"].cast(pa.string()), name))
 
+    @to_store("directory")
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as Parquet and run.json to a folder, all or nothing, and return the folder."""
         folder = Path(directory)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from likewise.io.mirror import fetch_all
 from likewise.io.read.base import Aside, ReadOptions, Source
 from likewise.io.read.delimited import Delimited
 from likewise.io.read.find import Files, InputFile, files_of, looks_like_files
@@ -60,6 +61,7 @@ def open_source(source: object, options: ReadOptions | None = None) -> Source:
 
 
 def _opened(found: list[InputFile], options: ReadOptions) -> Source:
+    fetch_all([file.remote for file in found if file.remote and (file.format != "parquet" or file.compression)])
     if options.id is None and all(file.format == "warc" for file in found):
         options = replace(options, id="url")
         return WebArchives([_part(file, options) for file in found], options)

@@ -13,6 +13,8 @@ from typing import Any
 from likewise.errors import InputError, MissingInput, ParameterError, shown
 from likewise.io import stdin
 from likewise.io.disk import is_url
+from likewise.io.mirror import MirroredObject, mirrored, object_of
+from likewise.io.remote import WEB, RemoteObject, as_url, file_path, listed, look_up, matches, relative_to, scheme_of
 
 LONGEST_NAME = 255
 """The most characters of a path that an error shows in full, as many as a file name may have: more is likely a text."""
@@ -69,6 +71,18 @@ class InputFile:
     bytes: int
     piped: bool = False
     """Whether it is a temporary file with a stream, which no other run can read again."""
+    remote: MirroredObject | None = None
+    """The object in a store, if the path is that of its file on this machine."""
+
+    def fetched(self) -> Path:
+        """Return the path of the file, with all its bytes."""
+        if self.remote is not None:
+            self.remote.fetch()
+        return self.path
+
+    def content(self) -> Any:
+        """Return what Arrow opens: the path, or a remote object, of which those bytes are fetched that are read."""
+        return self.path if self.remote is None else self.remote.opened()
 
     @property
     def is_table(self) -> bool:
@@ -224,13 +238,16 @@ def _expand(given: str | os.PathLike[str], hunt: _Hunt) -> Iterator[InputFile]:
     if given == stdin.NAME:  # a Path of that name is a file
         read = stdin.standard_input(hunt.plain)
         yield InputFile(read.path, written, read.relative, written, read.format, read.compression, read.bytes, True)
+        return
+    known = object_of(written)
+    if known is not None:
+        yield _fetched(known, "", known.url, hunt)
     elif os.path.isdir(written):
         yield from _folder(written, hunt)
     elif os.path.exists(written) or os.path.islink(written):
         yield _file(written, os.path.basename(written), written, hunt)
     elif is_url(written):
-        advice = "give the path alone" if written.startswith("file:") else "download it, and name the file"
-        raise MissingInput(f"{_shown(written)}: URLs are not read, only files on this machine; {advice}")
+        yield from _remote(written, hunt)
     elif glob.has_magic(written):
         yield from _glob(written, hunt)
     else:
@@ -256,7 +273,12 @@ def _glob(pattern: str, hunt: _Hunt) -> Iterator[InputFile]:
 
 
 def _folder(folder: str, hunt: _Hunt) -> Iterator[InputFile]:
-    relatives = sorted(_walk(folder, "", hunt))
+    for name in _readable(folder, sorted(_walk(folder, "", hunt)), hunt):
+        yield _file(os.path.join(folder, name), name, folder, hunt)
+
+
+def _readable(folder: str, relatives: list[str], hunt: _Hunt) -> list[str]:
+    """Return which files of a folder are read: of a folder of tables not those whose names begin with _."""
     tables = [name for name in relatives if hunt.format_of(name)[0] != "text"]
     if tables:
         relatives = [name for name in relatives if not _underscored(name)]
@@ -268,8 +290,63 @@ def _folder(folder: str, hunt: _Hunt) -> Iterator[InputFile]:
             )
     if not relatives:
         raise MissingInput(f"{_shown(folder)}: there are no files in this folder")
-    for name in relatives:
-        yield _file(os.path.join(folder, name), name, folder, hunt)
+    return relatives
+
+
+def _remote(written: str, hunt: _Hunt) -> Iterator[InputFile]:
+    """Yield what a URL names: a file here, or an object, a folder or a glob in a store."""
+    path, url = file_path(written), as_url(written)
+    if path is not None:
+        yield from _expand(path, hunt)
+    elif "*" in url or (glob.has_magic(url) and scheme_of(url) not in WEB):
+        yield from _remote_glob(url, hunt)
+    elif (known := look_up(url)) is not None:
+        yield _fetched(known, "", url, hunt)
+    else:
+        yield from _remote_folder(url, url, listed(url), hunt)
+
+
+def _remote_glob(pattern: str, hunt: _Hunt) -> Iterator[InputFile]:
+    root = pattern[: min(pattern.find(char) for char in "*?[" if char in pattern)].rpartition("/")[0] + "/"
+    rest = pattern[len(root) :]
+    shallow = "/" not in rest and format_of(rest)[0] != "text"  # else what lies deeper may be wanted
+    objects = {relative_to(one.url, root): one for one in listed(root, deep=not shallow)}
+    names = [name for name in objects if matches(name, rest, hunt.hidden)]
+    if names:
+        for name in sorted(names):
+            yield _fetched(objects[name], name, pattern, hunt)
+        return
+    folders = sorted({above for name in objects for above in _above(name)})
+    folders = [name for name in folders if matches(name, rest, hunt.hidden)]
+    if not folders:
+        raise MissingInput(f"{pattern}: no object matches this glob; check the pattern")
+    for folder in folders:
+        some = [known for name, known in objects.items() if name.startswith(folder + "/")]
+        for one in _remote_folder(f"{root}{folder}", pattern, some, hunt):
+            yield replace(one, relative=relative_to(one.name, root))
+
+
+def _remote_folder(folder: str, given: str, objects: list[RemoteObject], hunt: _Hunt) -> Iterator[InputFile]:
+    named = {}
+    for one in objects:
+        relative = relative_to(one.url, folder)
+        parts = relative.split("/")
+        dotted = next((place for place, name in enumerate(parts) if name.startswith(".")), None)
+        if dotted is None or hunt.hidden:
+            named[relative] = one
+        elif "/".join(parts[: dotted + 1]) not in hunt.passed_over:
+            hunt.passed_over.append("/".join(parts[: dotted + 1]))
+    for name in _readable(folder, sorted(named), hunt):
+        yield _fetched(named[name], name, given, hunt)
+
+
+def _fetched(known: RemoteObject, relative: str, given: str, hunt: _Hunt) -> InputFile:
+    remote = mirrored(known)
+    kind, compression = hunt.format_of(remote.path.name)
+    relative = "/".join(part for part in relative.split("/") if part not in ("", ".", ".."))
+    return InputFile(
+        remote.path, known.url, relative or remote.path.name, given, kind, compression, remote.size, remote
+    )
 
 
 def _walk(folder: str, inside: str, hunt: _Hunt) -> Iterator[str]:
@@ -321,7 +398,7 @@ def _under_common_folder(found: list[InputFile]) -> list[InputFile]:
     single = [one for one in found if one.given == one.name and one.relative == os.path.basename(one.name)]
     if len({one.relative for one in single}) == len(single):
         return found
-    paths = {id(one): _posix(os.path.abspath(one.path)) for one in single}
+    paths = {id(one): "/" + one.name if one.remote else _posix(os.path.abspath(one.path)) for one in single}
     shared = os.path.commonpath([os.path.dirname(path) for path in paths.values()])
     return [
         replace(one, relative=os.path.relpath(paths[id(one)], shared)) if id(one) in paths else one for one in found

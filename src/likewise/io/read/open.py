@@ -47,7 +47,9 @@ def input_errors(file: InputFile) -> Iterator[None]:
     try:
         with openfiles.reading(file.name):
             yield
-    except LikewiseError:
+    except LikewiseError as error:
+        if isinstance(error, FormatError):
+            _check_remote(file)
         raise
     except FileNotFoundError as error:
         raise MissingInput(f"{file.name}: {reason(error)}") from error
@@ -59,6 +61,7 @@ def input_errors(file: InputFile) -> Iterator[None]:
             f"{file.name}: reading it takes more memory than is available{words}; is it damaged?"
         ) from error
     except BROKEN as error:
+        _check_remote(file)
         kind = file.format if file.compression is None else f"{file.compression} {file.format}"
         words = " ".join(str(error).split())
         raise FormatError(
@@ -66,12 +69,18 @@ def input_errors(file: InputFile) -> Iterator[None]:
         ) from error
 
 
+def _check_remote(file: InputFile) -> None:
+    """Raise if a file is damaged because it is a remote object of which two versions were read."""
+    if file.remote is not None:
+        file.remote.check()
+
+
 def chunks(file: InputFile, size: int = BLOCK) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, `size` or a little more at a time.
 
     If a compressed file is truncated, everything that could be decompressed comes first, then the error.
     """
-    with input_errors(file), open(file.path, "rb") as raw:
+    with input_errors(file), open(file.fetched(), "rb") as raw:
         if file.compression is None:
             while chunk := raw.read(size):
                 yield chunk
@@ -167,14 +176,14 @@ def read_all(file: InputFile, limit: int = 1 << 62) -> bytes:
             check_growth(file, size)
             check_row(file.name, size, limit)
         return b"".join(parts)
-    with input_errors(file), open(file.path, "rb") as raw:
+    with input_errors(file), open(file.fetched(), "rb") as raw:
         return raw.read()
 
 
 def unpacked(file: InputFile, owner: object) -> Path:
     """Return a path with the decompressed content; a temporary file is removed with its owner."""
     if file.compression is None:
-        return file.path
+        return file.path if file.format == "parquet" else file.fetched()
     handle, path = temporary_file(owner)
     with os.fdopen(handle, "wb") as out:
         size = 0
@@ -185,9 +194,9 @@ def unpacked(file: InputFile, owner: object) -> Path:
     return path
 
 
-def copied(source: Path, target: Path) -> None:
+def copied(file: InputFile, target: Path) -> None:
     """Copy a file byte for byte, all or nothing."""
-    with open(source, "rb") as content, atomic(target, durable=False, parents=True) as out:
+    with open(file.fetched(), "rb") as content, atomic(target, durable=False, parents=True) as out:
         shutil.copyfileobj(content, out, MIB)
 
 
@@ -195,7 +204,7 @@ def mapped_array(file: InputFile) -> NDArray[Any]:
     """Map the array in a .npy file to memory; its header is parsed as a literal, and objects are never unpickled."""
     try:
         with openfiles.reading(file.name):
-            array = np.lib.format.open_memmap(file.path, mode="r")
+            array = np.lib.format.open_memmap(file.fetched(), mode="r")
     except Exception as error:  # the parser of Python literals raises whatever it likes for a damaged header
         words = " ".join(str(error).split())[:200]
         raise FormatError(

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from likewise.base.parallel import run_ahead
 from likewise.errors import FormatError, InputError
 from likewise.io.disk import atomic
+from likewise.io.mirror import MirroredObject
 from likewise.io.read.base import MIB, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.integrity import check_batch, check_footer
@@ -42,6 +43,10 @@ LOOKED_AT, LOOKED_AT_ROWS = 2 * MIB, 8192
 """For a look, row groups are decoded in batches of this much text and at most this many rows."""
 
 
+AHEAD, AHEAD_BYTES = 4, 64 * MIB
+"""Of a remote file, this many row groups are fetched before they are asked for, and about this many bytes."""
+
+
 class Parquet(TablePart):
     """One Parquet file."""
 
@@ -51,7 +56,45 @@ class Parquet(TablePart):
     def _opened(self) -> Any:
         with input_errors(self.file):
             # a small read buffer keeps the compressed column chunk out of memory
-            return pq.ParquetFile(self._path, metadata=self._metadata, pre_buffer=False, buffer_size=MIB)
+            return pq.ParquetFile(self._content(), metadata=self._metadata, pre_buffer=False, buffer_size=MIB)
+
+    @property
+    def _sparse(self) -> MirroredObject | None:
+        """The remote object of which only the needed column chunks are fetched."""
+        return self.file.remote if self.file.compression is None else None
+
+    def _content(self) -> Any:
+        """Return what Arrow opens: a path, or a remote object, whose footer is fetched with it."""
+        return self._path if self._sparse is None else self.file.content()
+
+    def _fetch(self, group: int, columns: list[str] | None) -> None:
+        """Fetch the column chunks of a row group that are needed, and begin with those of the next ones."""
+        if self._sparse is None:
+            return
+        with input_errors(self.file):
+            ahead = range(group, min(group + 1 + AHEAD, self._metadata.num_row_groups))
+            ranges = [[_stored(chunk) for chunk in self._chunks(some, columns)] for some in ahead]
+            waited = self._sparse.fetching(ranges[0])
+            held = sum(end - start for start, end in ranges[0])
+            for some in ranges[1:]:
+                held += sum(end - start for start, end in some)
+                if held > AHEAD_BYTES:
+                    break
+                self._sparse.fetching(some)
+            self._sparse.wait(waited)
+
+    def finished(self) -> None:
+        """Raise if the file is a remote object that changed while it was read."""
+        if self._sparse is not None:
+            self._sparse.check()
+
+    def _chunks(self, group: int, columns: list[str] | None) -> Iterator[Any]:
+        metadata = self._metadata.row_group(group)
+        for place in range(metadata.num_columns):
+            chunk = metadata.column(place)
+            path = chunk.path_in_schema
+            if columns is None or path.split(".")[0] in columns or path in columns:
+                yield chunk
 
     def peek(self) -> Types:
         """Read the footer only."""
@@ -102,13 +145,7 @@ class Parquet(TablePart):
 
     def _size(self, group: int, columns: list[str] | None) -> int:
         with input_errors(self.file):
-            metadata = self._metadata.row_group(group)
-            sizes = (metadata.column(i) for i in range(metadata.num_columns))
-            return sum(
-                max(0, column.total_uncompressed_size)
-                for column in sizes
-                if columns is None or column.path_in_schema.split(".")[0] in columns or column.path_in_schema in columns
-            )
+            return sum(max(0, chunk.total_uncompressed_size) for chunk in self._chunks(group, columns))
 
     def _step(self, size: int, rows: int) -> int:
         """Rows that make about one batch."""
@@ -119,6 +156,7 @@ class Parquet(TablePart):
         """Yield batches of a row group, each with the number of its first row."""
         columns = None if whole else self.options.columns
         left = self._metadata.row_group(group).num_rows
+        self._fetch(group, columns)
         with self._opened() as opened, input_errors(self.file):
             for batch in opened.iter_batches(step, [group], columns, use_threads=False):
                 check_batch(batch, self.file.name, apart=() if whole else (self.options.text,))
@@ -136,7 +174,7 @@ class Parquet(TablePart):
         one, of which the rows are read here.
         """
         with input_errors(self.file):
-            self.check_rows(pq.read_metadata(self._path).num_rows, keep)
+            self.check_rows(pq.read_metadata(self._content()).num_rows, keep)
         first = 0
         for group, rows in enumerate(self.row_groups()):
             if keep[first : first + rows].any():
@@ -262,6 +300,14 @@ class Parquet(TablePart):
 
 def _used(use: Callable[[pa.Table], T], tables: Iterable[pa.Table]) -> list[T]:
     return [use(table) for table in tables]
+
+
+def _stored(chunk: Any) -> tuple[int, int]:
+    """Return where a column chunk begins and ends in its file."""
+    starts = [chunk.data_page_offset]
+    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+        starts.append(chunk.dictionary_page_offset)
+    return min(starts), min(starts) + max(0, chunk.total_compressed_size)
 
 
 def _codec(name: str) -> str:

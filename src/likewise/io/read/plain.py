@@ -225,7 +225,7 @@ class TextFiles(FileSource):
             begun = process_time()
             for number, file in enumerate(small):
                 with input_errors(file):
-                    copied(file.path, Path(place) / f"{number}")
+                    copied(file, Path(place) / f"{number}")
             return (process_time() - begun) / max(1, len(small))
 
     def state(self) -> dict[str, Any]:
@@ -278,7 +278,7 @@ class TextFiles(FileSource):
     def _write(self, target: Path, file: InputFile) -> None:
         """Copy a file, or write it again, with its byte order mark, if something of it is cut."""
         if id(file) not in self._cuts:
-            copied(file.path, target)
+            copied(file, target)
             return
         with atomic(target, file.compression, parents=True) as out:
             out.write(BOM if read_all(file, self.options.row_bytes).startswith(BOM) else b"")

@@ -334,7 +334,7 @@ class RecordPart(TablePart):
         """Yield the rows that start in a window at each of these places, and the size of the window."""
         total, head = self.file.bytes, len(self.head)
         starts = [int(share * total) for share in shares]
-        with input_errors(self.file), open(self.file.path, "rb") as raw:
+        with input_errors(self.file), open(self.file.fetched(), "rb") as raw:
             for start, after in zip(starts, [*starts[1:], total], strict=True):
                 end = min(start + size, after)
                 begin = max(start, head)
@@ -368,7 +368,7 @@ class RecordPart(TablePart):
 
     def _beginning(self, size: int) -> Iterator[tuple[RecordBlock, float]]:
         """Yield the rows in the first `size` bytes of a compressed file, and the compressed bytes these take."""
-        with input_errors(self.file), open(self.file.path, "rb") as raw:
+        with input_errors(self.file), open(self.file.fetched(), "rb") as raw:
             parts: list[bytes] = []
             held = consumed = 0
             stream = decompressed(raw, self.file)

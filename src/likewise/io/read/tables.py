@@ -80,6 +80,10 @@ class TablePart(ABC):
         Lines and records need not be parsed again, and the time includes reading them; for other formats it does not.
         """
 
+    def finished(self) -> None:
+        """Raise if what was read can no longer be trusted."""
+        return
+
     @property
     def known_rows(self) -> int | None:
         """The number of rows, if the file declares it."""
@@ -194,6 +198,8 @@ class TableFiles(FileSource):
                 self._id_strings |= batch.id_strings
                 if batch.batch is not None:
                     yield from cut(batch.batch, self.options)
+        for part in self.usable:
+            part.finished()
         self._taken = taken
 
     def state(self) -> dict[str, Any]:
@@ -301,12 +307,14 @@ class TableFiles(FileSource):
         targets = [Path(directory) / part.file.relative for part, _ in parts]
         if len(parts) == 1:
             parts[0][0].write(parts[0][1], targets[0], tick, threads)
+            parts[0][0].finished()
             return targets
         each = max(1, threads // len(parts))
 
         def write(task: tuple[tuple[TablePart, Flags], Path]) -> int:
             (part, flags), target = task
             part.write(flags, target, threads=each)
+            part.finished()
             return len(flags)
 
         for done in in_order(write, zip(parts, targets, strict=True), threads):

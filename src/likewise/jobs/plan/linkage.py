@@ -150,7 +150,7 @@ def _of_file(file: InputFile) -> RecordsSample:
     if file.format == "parquet" and file.compression is None:
         import pyarrow.parquet as parquet
 
-        with input_errors(file), parquet.ParquetFile(file.path) as opened:
+        with input_errors(file), parquet.ParquetFile(file.content()) as opened:
             some = pa.Table.from_batches(list(_first(opened)), opened.schema_arrow)
             return RecordsSample._seen(some, opened.metadata.num_rows, True)
     if file.format not in ("csv", "tsv", "jsonl"):

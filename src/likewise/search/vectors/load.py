@@ -262,7 +262,7 @@ def _opened(one: InputFile, columns: _Columns) -> _VectorSource:
         if one.format == "parquet":
             import pyarrow.parquet as pq
 
-            file = pq.ParquetFile(one.path, memory_map=True)
+            file = pq.ParquetFile(one.content(), memory_map=True)
             check_footer(file.metadata, one.name)
             read = partial(file.iter_batches, BATCH, columns=wanted)
             return _VectorSource(
@@ -272,7 +272,7 @@ def _opened(one: InputFile, columns: _Columns) -> _VectorSource:
         if one.format == "arrow":
             import pyarrow.feather as feather
 
-            table = feather.read_table(one.path, memory_map=True)
+            table = feather.read_table(one.fetched(), memory_map=True)
             table.validate()
         elif one.format == "jsonl":
             table = _json_lines(one, columns)
@@ -290,6 +290,8 @@ def _sound(one: InputFile, read: Callable[[], Iterable[Any]], wanted: list[str])
             check_batch(batch, one.name)
             check_text(batch.select(wanted[1:]), one.name)
             yield batch
+        if one.remote is not None:
+            one.remote.check()
 
 
 def _json_lines(one: InputFile, wanted: _Columns) -> pa.Table:

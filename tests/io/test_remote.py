@@ -1,0 +1,495 @@
+"""Remote files: the same bytes as from files here, from every kind of store, whatever the network does."""
+
+import gc
+import io
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from remote_servers import BUCKET, HUB_FILES, FaultyServer, now_and_then, quick_tries
+
+import likewise
+from likewise.errors import InputError, LikewiseError, MissingInput, OutputError
+from likewise.io import mirror, remote
+from likewise.io.read import ReadOptions, open_source
+from likewise.io.seals import changed_files
+from likewise.jobs.explain.run import explain_run
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+def documents(rows: int = 60, seed: int = 1) -> pa.Table:
+    drawn = np.random.default_rng(seed)
+    words = [f"word{n}" for n in range(500)]
+    texts = [" ".join(drawn.choice(words, 30)) for _ in range(rows // 2)]
+    texts += [text + " more" for text in texts]
+    junk = [drawn.bytes(200) for _ in range(rows)]
+    return pa.table({"id": [f"d{n}" for n in range(rows)], "text": texts, "junk": junk})
+
+
+def as_parquet(table: pa.Table, group: int = 7) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, row_group_size=group, compression="none")
+    return out.getvalue()
+
+
+def as_lines(table: pa.Table) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in table.drop(["junk"]).to_pylist())
+
+
+TABLE = documents()
+FILES = {
+    "tables/a.parquet": as_parquet(TABLE.slice(0, 30)),
+    "tables/deep/b.parquet": as_parquet(TABLE.slice(30)),
+    "tables/_SUCCESS": b"",
+    "tables/.hidden/c.parquet": b"nothing",
+    "lines/a.jsonl": as_lines(TABLE),
+    "mixed/a.jsonl": as_lines(TABLE),
+    "mixed/notes.txt": b"a text",
+}
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    with quick_tries(tmp_path_factory.mktemp("cache")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def s3(quick):
+    """A server that passes requests on to S3 as moto plays it; the environment names it as that of the store."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    behind = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    behind.start()
+    server = FaultyServer("{}:{}".format(*behind.get_host_and_port()))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in STORE.items():
+            patch.setenv(name, value)
+        patch.setenv("AWS_ENDPOINT_URL", server.url)
+        s3fs.S3FileSystem.clear_instance_cache()
+        system = s3fs.S3FileSystem(use_listings_cache=False)
+        system.mkdir(BUCKET)
+        for name, data in FILES.items():
+            system.pipe(f"{BUCKET}/{name}", data)
+        server.system = system
+        yield server
+        s3fs.S3FileSystem.clear_instance_cache()
+    server.close()
+    behind.stop()
+
+
+STORE = {
+    "AWS_ACCESS_KEY_ID": "key",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_MAX_ATTEMPTS": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def web(quick):
+    server = FaultyServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(autouse=True)
+def sound(request):
+    """Every test begins with servers that do not fail."""
+    for name in ("s3", "web"):
+        if name in request.fixturenames:
+            server = request.getfixturevalue(name)
+            server.reset()
+            if name == "web":
+                server.files = {f"/{path}": data for path, data in FILES.items()}
+
+
+@pytest.fixture(scope="module")
+def memory(quick):
+    """What stands for stores that cannot be had here."""
+    system = fsspec.filesystem("memory")
+    for name, data in FILES.items():
+        system.pipe(f"/{BUCKET}/{name}", data)
+    yield system
+    system.store.clear()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("local")
+    for name, data in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """What a run has written, but for what tells of time and place."""
+    told = ("run.json", "report.html", "state/state.json")
+    paths = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name: path.read_bytes() for name, path in paths.items() if name not in told}
+
+
+def stored(system, url: str) -> dict[str, bytes]:
+    told = ("run.json", "report.html", "state/state.json")
+    path = system._strip_protocol(url).strip("/")
+    system.invalidate_cache()
+    names = {name.lstrip("/")[len(path) + 1 :]: name for name in system.find(path)}
+    return {name: system.cat_file(full) for name, full in sorted(names.items()) if name not in told}
+
+
+GIVEN = ["tables", "tables/a.parquet", "tables/*.parquet", "tables/**/*.parquet", "lines", "lines/a.jsonl", "*s/deep"]
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("scheme", ["s3", "memory"])
+def test_a_store_gives_what_files_here_give(request, local, tmp_path, scheme, given):
+    request.getfixturevalue(scheme)
+    here = likewise.dedup(str(local / given), id="id", threshold=0.7, out=tmp_path / "here")
+    there = likewise.dedup(f"{scheme}://{BUCKET}/{given}", id="id", threshold=0.7, out=tmp_path / "there")
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    named = [entry["file"].removeprefix(f"{scheme}://{BUCKET}/") for entry in there.stats["inputs"]]
+    assert named == [Path(entry["file"]).relative_to(local).as_posix() for entry in here.stats["inputs"]]
+    assert there.stats["notes"] == here.stats["notes"]
+    assert there.kept.equals(here.kept)
+
+
+@pytest.mark.parametrize("given", ["tables/a.parquet", "lines/a.jsonl"])
+@pytest.mark.parametrize("kind", ["ranges", "no ranges", "no sizes", "no tags"])
+def test_a_web_server_gives_what_files_here_give(web, local, tmp_path, kind, given):
+    web.ranges = kind == "ranges" or kind == "no tags"
+    web.sizes = kind != "no sizes"
+    web.tagged = kind != "no tags"
+    likewise.dedup(local / given, id="id", threshold=0.7, out=tmp_path / "here")
+    likewise.dedup(f"{web.url}/{given}?version=1", id="id", threshold=0.7, out=tmp_path / "there")
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+def test_the_hub_gives_what_files_here_give(web, local, tmp_path):
+    """In a process of its own: the address of the Hub is read when its package is loaded."""
+    web.files |= {f"{HUB_FILES}/{path}": data for path, data in FILES.items()}
+    words = [sys.executable, "-c", PROGRAM]
+    for place, given in enumerate(("tables/a.parquet", "tables", "lines/*.jsonl")):
+        likewise.dedup(str(local / given), id="id", threshold=0.7, out=tmp_path / f"here{place}")
+        words += [f"hf://datasets/owner/name/{given}", str(tmp_path / f"there{place}")]
+    environment = {**elsewhere(tmp_path), "HF_ENDPOINT": web.url, "HF_HUB_DISABLE_XET": "1"}
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=200)
+    assert ended.returncode == 0, ended.stderr
+    for place in range(3):
+        assert contents(tmp_path / f"there{place}") == contents(tmp_path / f"here{place}")
+        named = [entry["file"] for entry in json.loads((tmp_path / f"there{place}/run.json").read_text())["inputs"]]
+        assert all(name.startswith("hf://datasets/owner/name/") for name in named)
+
+
+PROGRAM = (
+    "import sys, likewise\nfrom likewise.io import mirror\nmirror.PIECE = 1 << 11\n"
+    "for given, out in zip(sys.argv[1::2], sys.argv[2::2]):\n"
+    "    likewise.dedup(given, id='id', threshold=0.7, out=out)\n"
+)
+
+
+def elsewhere(folder: Path) -> dict[str, str]:
+    """The environment of a process whose files are in a folder of the test, but for compiled kernels."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "NUMBA_CACHE_DIR": cache}
+
+
+@pytest.mark.parametrize("scheme", ["s3", "memory"])
+def test_a_result_is_written_to_a_store(request, local, tmp_path, scheme):
+    server = request.getfixturevalue(scheme)
+    system = server.system if scheme == "s3" else server
+    url = f"{scheme}://{BUCKET}/results/run"
+    here = likewise.dedup(local / "lines", id="id", threshold=0.7, out=tmp_path / "here")
+    likewise.dedup(local / "lines", id="id", threshold=0.7, out=url)
+    assert stored(system, url) == contents(tmp_path / "here")
+    assert json.loads(system.cat_file(f"{BUCKET}/results/run/run.json"))["counts"] == here.stats["counts"]
+
+    # another run in its place: outputs that it does not have are gone, what is not ours stays
+    system.pipe_file(f"{BUCKET}/results/run/mine.txt", b"mine")
+    likewise.dedup(local / "tables", id="id", threshold=0.7, out=url, state=False)
+    likewise.dedup(local / "tables", id="id", threshold=0.7, out=tmp_path / "again", state=False)
+    assert stored(system, url) == {**contents(tmp_path / "again"), "mine.txt": b"mine"}
+
+    # a result that is saved later, and a table
+    pairs = likewise.pairs(str(local / "lines"), id="id", threshold=0.7)
+    pairs.save(f"{scheme}://{BUCKET}/results/pairs.csv")
+    pairs.save(f"{scheme}://{BUCKET}/results/pairs")
+    pairs.save(tmp_path / "pairs.csv")
+    assert system.cat_file(f"{BUCKET}/results/pairs.csv") == (tmp_path / "pairs.csv").read_bytes()
+    assert system.exists(f"{BUCKET}/results/pairs/pairs.parquet")
+
+    with pytest.raises(OutputError, match=f"^{url}: the folder has the result of likewise dedup; choose another"):
+        pairs.save(url)
+    with pytest.raises(OutputError, match="is not empty and was not made by likewise"):
+        pairs.save(f"{scheme}://{BUCKET}/lines")
+    with pytest.raises(OutputError, match=r"would replace its own input .*/results/run/kept/a\.parquet"):
+        likewise.dedup(f"{url}/kept", id="id", out=url)
+    assert not list((mirror.cache_folder() / "results").iterdir())
+
+
+def test_run_json_is_removed_first_and_written_last(s3, local):
+    url = f"s3://{BUCKET}/results/order"
+    for turn in range(2):
+        s3.reset()
+        likewise.dedup(local / "lines", id="id", threshold=0.7, out=url)
+        changes = [(method, path.partition("?")[0]) for method, path in s3.asked if method in ("PUT", "DELETE", "POST")]
+        changes = [(method, path.rpartition("/order/")[2]) for method, path in changes]
+        assert changes[-2][1] == "run.json"
+        assert changes[-1] == ("DELETE", ".likewise/unfinished")
+        if turn:
+            kept = next(place for place, (_, name) in enumerate(changes) if name.startswith("kept"))
+            assert changes.index(("DELETE", "run.json")) < kept
+
+
+def test_finished_runs_in_a_store(memory, local, tmp_path):
+    url = f"memory://{BUCKET}/finished"
+    given = f"memory://{BUCKET}/lines/a.jsonl"
+    likewise.dedup(given, id="id", threshold=0.7, out=url)
+    here = likewise.dedup(str(local / "lines/a.jsonl"), id="id", threshold=0.7, out=tmp_path / "run")
+    likewise.rethreshold(url, 0.9, out=f"memory://{BUCKET}/higher")
+    likewise.rethreshold(tmp_path / "run", 0.9, out=tmp_path / "higher")
+    assert stored(memory, f"memory://{BUCKET}/higher") == contents(tmp_path / "higher")
+    new = likewise.dedup(str(local / "tables"), id="id", threshold=0.7, against=url)
+    assert new.stats["counts"]["kept"] == 0
+    removed = here.removed.to_pylist()[0]
+    told, expected = (explain_run(run, removed["id"], removed["kept_id"]) for run in (url, tmp_path / "run"))
+    assert told.similarity == expected.similarity
+    with pytest.raises(OutputError, match="is not replaced; name another folder"):
+        likewise.rethreshold(url, 0.9)
+
+
+def wide(columns: int = 12, rows: int = 2000) -> tuple[bytes, int]:
+    """A Parquet file with many columns of random bytes, and the stored bytes of text and id."""
+    drawn = np.random.default_rng(3)
+    table = {"id": np.arange(rows), "text": [drawn.bytes(300).hex() for _ in range(rows)]}
+    table |= {f"junk{n}": [drawn.bytes(600) for _ in range(rows)] for n in range(columns)}
+    data = as_parquet(pa.table(table), group=500)
+    footer = pq.read_metadata(io.BytesIO(data))
+    needed = 0
+    for group in range(footer.num_row_groups):
+        chunks = [footer.row_group(group).column(n) for n in range(footer.num_columns)]
+        needed += sum(one.total_compressed_size for one in chunks if one.path_in_schema in ("id", "text"))
+    return data, needed
+
+
+@pytest.mark.parametrize("kind", ["s3", "web"])
+def test_only_the_needed_columns_are_fetched_and_each_byte_once(request, kind):
+    server = request.getfixturevalue(kind)
+    data, needed = wide()
+    if kind == "s3":
+        server.system.pipe(f"{BUCKET}/wide/wide.parquet", data)
+        url = f"s3://{BUCKET}/wide/wide.parquet"
+    else:
+        server.files["/wide.parquet"] = data
+        url = f"{server.url}/wide.parquet"
+    server.reset()
+    source = open_source(url, ReadOptions(id="id"))
+    rows = sum(batch.num_rows for batch in source.batches(2))
+    assert rows == 2000
+    assert needed <= server.sent <= 1.1 * needed
+    assert len(server.asked) <= 4 * 2 + 5  # two chunks of each row group, the footer, and what the object is
+    source.kept(np.ones(rows, bool))
+    assert server.sent <= 1.02 * len(data)
+
+
+def test_a_folder_is_listed_at_once(s3):
+    for number in range(30):
+        s3.system.pipe(f"{BUCKET}/many/{number % 3}/{number}.jsonl", b'{"text": "a"}\n')
+    for given in ("many", "many/**/*.jsonl", "many/*/*.jsonl"):
+        s3.reset()
+        assert len(open_source(f"s3://{BUCKET}/{given}").inputs) == 30
+        assert len([path for _, path in s3.asked if "/many/" not in path or "list-type" in path]) <= 3
+
+
+def test_what_is_wrong_is_said_in_one_line(s3, web, memory, tmp_path):
+    def refused(given: object, words: str, kind: type[LikewiseError] = InputError, **options) -> None:
+        with pytest.raises(kind) as told:
+            likewise.dedup(given, **options)
+        assert words in str(told.value)
+        assert "\n" not in str(told.value)
+
+    refused(f"s3://{BUCKET}/nothing.jsonl", "there is no such object or bucket", MissingInput)
+    refused("s3://nobody/a.jsonl", "there is no such object or bucket", MissingInput)
+    refused(f"s3://{BUCKET}/lines/*.csv", "no object matches this glob", MissingInput)
+    refused(f"s3://{BUCKET}/mixed", "the folder has both tables (a.jsonl) and other files (notes.txt)")
+    refused(f"{web.url}/nothing.jsonl", "there is no such object", MissingInput)
+    refused(f"{web.url}/*.jsonl", "web servers list no files", MissingInput)
+    web.files["/forbidden"] = None
+    refused(f"{web.url}/forbidden", "permission denied")
+    refused("ftp://host/a.jsonl", "those of s3, gs, abfs, az, hf, http, https are, with pip install", MissingInput)
+    text = ["a b c d e f"]
+    refused(text, "only read; name a folder here", OutputError, out="https://host/run")
+    refused(text, "URLs of the scheme 'ftp' are not written", OutputError, out="ftp://host/run")
+    refused(text, "s3://nobody: there is no such bucket", OutputError, out="s3://nobody/run")
+
+
+def test_a_missing_package_names_the_extra(monkeypatch):
+    monkeypatch.setattr(remote, "find_spec", lambda name: None)
+    with pytest.raises(likewise.errors.MissingExtra, match=r"pip install 'likewise\[remote\]'"):
+        open_source("s3://bucket/a.parquet")
+
+
+@pytest.mark.parametrize("fault", ["500", "503", "reset", "cut", "short", "slow"])
+@pytest.mark.parametrize("kind", ["s3", "web"])
+def test_one_failure_changes_nothing_and_many_are_one_line(request, local, kind, fault, monkeypatch):
+    server = request.getfixturevalue(kind)
+    url = f"s3://{BUCKET}/lines/a.jsonl" if kind == "s3" else f"{server.url}/lines/a.jsonl"
+    if kind == "s3" and fault == "slow":
+        pytest.skip("S3's client waits longer than a test")
+    failed = []
+
+    def once(method, path):
+        if method == "GET" and "a.jsonl" in path and len(failed) < 1:
+            failed.append(path)
+            return fault
+        return None
+
+    server.fault = once
+    assert sum(batch.num_rows for batch in open_source(url).batches()) == 60
+    assert failed
+    gc.collect()  # what was fetched goes with what has read it
+    monkeypatch.setattr(remote, "TRIES", 2)
+    server.fault = lambda method, path: fault if method == "GET" and "a.jsonl" in path else None
+    with pytest.raises(InputError, match=r"a\.jsonl: cannot be read: 2 tries failed, the last because of") as told:
+        open_source(url)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("given", ["tables/a.parquet", "lines/a.jsonl"])
+@pytest.mark.parametrize("kind", ["s3", "web", "memory"])
+def test_an_object_that_changes_while_it_is_read_is_noticed(request, kind, given, monkeypatch):
+    server = request.getfixturevalue(kind)
+    new = FILES[given][:-1] + b"\n" if given.endswith("jsonl") else as_parquet(TABLE.slice(1, 30))
+    new = new.replace(b"word1", b"word2")
+    name = f"changing-{kind}.{given.rpartition('.')[2]}"
+    url = {"s3": f"s3://{BUCKET}/{name}", "memory": f"memory://{BUCKET}/{name}"}.get(kind, f"{web_url(request)}/{name}")
+
+    def put(data: bytes) -> None:
+        if kind == "web":
+            server.files[f"/{name}"] = data
+        else:
+            (server.system if kind == "s3" else server).pipe_file(f"{BUCKET}/{name}", data)
+
+    put(FILES[given])
+    read = mirror.read_range
+
+    def changed_before(known, start, end):
+        if start < 1000:
+            put(new)
+        return read(known, start, end)
+
+    monkeypatch.setattr(mirror, "read_range", changed_before)
+    with pytest.raises(InputError, match=f"{name}: it changed while it was read; run again"):
+        likewise.dedup(url, id="id")
+
+
+def web_url(request) -> str:
+    return request.getfixturevalue("web").url
+
+
+def test_a_run_knows_a_changed_object_by_its_version(memory):
+    url = f"memory://{BUCKET}/resumed.jsonl"
+    told = []
+    for data in (FILES["lines/a.jsonl"], FILES["lines/a.jsonl"].replace(b"word1", b"word2")):
+        memory.pipe_file(f"{BUCKET}/resumed.jsonl", data)
+        told += [open_source(url).identity(), open_source(url).identity()]
+    assert told[0] == told[1]
+    assert told[2] == told[3]
+    assert list(changed_files(told[1], told[2])) == [f"the input {url} has changed since (its version differs)"]
+
+
+def once_more(web, local, s3, wanted: int, seed: int) -> None:
+    """Make small runs with random faults until there were so many: each answer is right, or one clear line."""
+    expected = {}
+    for given in ("tables/a.parquet", "lines/a.jsonl"):
+        found = likewise.dedup(str(local / given), id="id", threshold=0.7)
+        expected[given] = (found.removed, found.kept)
+    faults, turn, right = 0, 0, 0
+    told: list[tuple[str, str]] = []
+    while faults < wanted:
+        turn += 1
+        server = (web, s3)[turn % 2]
+        given = ("tables/a.parquet", "lines/a.jsonl")[turn // 2 % 2]
+        root = web.url if server is web else f"s3://{BUCKET}"
+        kinds = ("500", "503", "reset", "cut", "short", *(("slow",) if turn % 10 == 0 and server is web else ()))
+        server.fault = fault = now_and_then((0.2, 0.5, 0.8)[turn % 3], seed + turn, kinds)
+        writes = turn % 5 == 1 and server is s3
+        out = f"s3://{BUCKET}/faulty/{turn}" if writes else None
+        try:
+            found = likewise.dedup(f"{root}/{given}", id="id", threshold=0.7, out=out)
+            assert found.removed.equals(expected[given][0])
+            assert found.kept.equals(expected[given][1])
+            right += 1
+        except LikewiseError as error:
+            told.append((root, str(error)))
+        server.fault = lambda method, path: None
+        faults += fault.count
+        if writes and s3.system.exists(f"{BUCKET}/faulty/{turn}/run.json"):
+            parts = stored(s3.system, f"s3://{BUCKET}/faulty/{turn}")
+            assert {"removed.parquet", "pairs.parquet", "clusters.parquet"} <= parts.keys()
+            assert pq.read_table(io.BytesIO(parts["removed.parquet"])).equals(expected[given][0])
+    assert right
+    assert told
+    assert all(root in line and "\n" not in line for root, line in told)
+
+
+def test_random_faults(web, s3, local, monkeypatch):
+    monkeypatch.setattr(remote, "TRIES", 4)
+    once_more(web, local, s3, 60, 1)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3000)
+def test_a_thousand_random_faults(web, s3, local, monkeypatch):
+    monkeypatch.setattr(remote, "TRIES", 4)
+    once_more(web, local, s3, 1000, 1000)
+
+
+@pytest.mark.parametrize("moment", ["fetching", "writing"])
+def test_a_killed_run_is_resumed(s3, local, tmp_path, moment):
+    environment = elsewhere(tmp_path)
+    out = f"s3://{BUCKET}/killed/{moment}"
+    words = [sys.executable, "-c", PROGRAM, f"s3://{BUCKET}/lines/a.jsonl", out]
+    seen = []
+
+    def hang(method, path):
+        if moment == "fetching" and method == "GET" and "a.jsonl" in path:
+            seen.append(path)
+            return "hang" if len(seen) > 3 else None
+        return "hang" if method == "PUT" and "/kept/" in path else None
+
+    s3.fault = hang
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert s3.held.wait(60), process.communicate(timeout=5)
+    logs = [*(tmp_path / "cache").rglob(".ranges")]
+    while moment == "fetching" and sum(log.read_bytes().count(b"\n") for log in logs) < 3:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stderr.close()
+    assert not s3.system.exists(f"{BUCKET}/killed/{moment}/run.json")
+    s3.reset()
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=100)
+    assert ended.returncode == 0, ended.stderr
+    likewise.dedup(local / "lines" / "a.jsonl", id="id", threshold=0.7, out=tmp_path / "here")
+    assert stored(s3.system, out) == contents(tmp_path / "here")
+    pieces = -(-len(FILES["lines/a.jsonl"]) // (1 << 11))
+    fetched = len(
+        [path for method, path in s3.asked if method == "GET" and "a.jsonl" in path and "list-type" not in path]
+    )
+    assert fetched < pieces
+    left = [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.name != "lock"]
+    assert not left
