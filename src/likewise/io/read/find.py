@@ -344,9 +344,8 @@ def _fetched(known: RemoteObject, relative: str, given: str, hunt: _Hunt) -> Inp
     remote = mirrored(known)
     kind, compression = hunt.format_of(remote.path.name)
     relative = "/".join(part for part in relative.split("/") if part not in ("", ".", ".."))
-    return InputFile(
-        remote.path, known.url, relative or remote.path.name, given, kind, compression, remote.size, remote
-    )
+    relative = relative or remote.path.name
+    return InputFile(remote.path, known.url, relative, given, kind, compression, remote.size, remote=remote)
 
 
 def _walk(folder: str, inside: str, hunt: _Hunt) -> Iterator[str]:
