@@ -323,7 +323,7 @@ def page(where: object, as_json: bool = False, held: Any = None) -> float:
 
     A report that cannot be made leaves the result as it is.
     """
-    from likewise.cli.options import wanted, write_page
+    from likewise.cli.report import wanted, write_page
 
     context = click.get_current_context(silent=True)
     asked = context.meta if context else {}

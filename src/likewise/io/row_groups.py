@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import process_time
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
@@ -194,3 +195,13 @@ def _varint(value: int) -> bytes:
         parts.append(value & 127 | 128)
         value >>= 7
     return bytes([*parts, value])
+
+
+def parquet_cost(table: pa.Table, codecs: Any) -> tuple[float, float]:
+    """Write a table as Parquet to memory; return the seconds and the bytes per row."""
+    begun = process_time()
+    out = pa.BufferOutputStream()
+    with pq.ParquetWriter(out, table.schema, compression=codecs) as writer:
+        writer.write_table(table)
+    rows = max(1, table.num_rows)
+    return (process_time() - begun) / rows, out.getvalue().size / rows

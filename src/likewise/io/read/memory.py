@@ -20,8 +20,8 @@ from likewise.io.objects import kind_of, view_of
 from likewise.io.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.io.read.columns import CleanBatch, choose, clean, cut, declared
 from likewise.io.read.cuts import TextCuts, kept_cuts
-from likewise.io.read.tables import REWRITTEN, Stretch, parquet_cost
-from likewise.io.row_groups import EncodedRows, encode_rows, write_row_groups
+from likewise.io.read.tables import REWRITTEN, Stretch
+from likewise.io.row_groups import EncodedRows, encode_rows, parquet_cost, write_row_groups
 
 ROWS, CODEC = 1 << 16, "snappy"
 """Rows of a row group, and the codec, of the Parquet file in which kept rows are written."""

@@ -13,12 +13,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from time import process_time
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.base.parallel import in_order, run_ahead
@@ -442,13 +440,3 @@ def spread(sizes: Sequence[int], places: int) -> dict[int, list[float]]:
         thing = int(np.searchsorted(ends, at, side="right"))
         found.setdefault(thing, []).append(1 - (int(ends[thing]) - at) / sizes[thing])
     return found
-
-
-def parquet_cost(table: pa.Table, codecs: Any) -> tuple[float, float]:
-    """Write a table as Parquet to memory; return the seconds and the bytes per row."""
-    begun = process_time()
-    out = pa.BufferOutputStream()
-    with pq.ParquetWriter(out, table.schema, compression=codecs) as writer:
-        writer.write_table(table)
-    rows = max(1, table.num_rows)
-    return (process_time() - begun) / rows, out.getvalue().size / rows
