@@ -110,14 +110,10 @@ def no_drawing(monkeypatch) -> None:
 
     That every command writes its page is tested in tests/report, where all is drawn.
     """
-    from likewise.cli import report as page
+    from likewise.cli import show as page
 
     def written(where, wanted, progress=None, held=None):
-        if (
-            not isinstance(where, Path)
-            or not wanted.get(page.shared.REPORT, False)
-            or not (where / "run.json").is_file()
-        ):
+        if not page.wanted(where, wanted):
             return None, ""
         (where / "report.html").write_text("a page")
         return where / "report.html", ""

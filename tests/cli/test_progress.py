@@ -91,7 +91,7 @@ def adds_up(stats: dict[str, Any]) -> bool:
 
 
 def test_the_page_counts_and_the_last_line_says_so(typed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from likewise.cli import report as page
+    from likewise.cli import show as page
 
     def slowly(run: Path, *words: Any) -> tuple[Path, str]:
         assert (run / "run.json").is_file(), "the result is complete before its page is made"

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import click
 
 from likewise.base.clock import waiting
 from likewise.base.words import counted
 from likewise.base.words import size as size
-from likewise.cli import CLOSE
+from likewise.cli import CLOSE, options
 from likewise.cli.progress import COMPILATION, Bars, Events, ProgressLines
 from likewise.cli.progress import quiet as quiet
 from likewise.cli.wording import escaped
@@ -318,13 +318,39 @@ def report(stats: dict[str, Any], as_json: bool, lines: Iterable[str], where: ob
     at_the_end(stats, where, seconds, as_json)
 
 
+def wanted(where: object, asked: Mapping[str, Any]) -> TypeGuard[Path]:
+    """Tell whether a result is a folder that shall have a report."""
+    return isinstance(where, Path) and bool(asked.get(options.REPORT, False)) and (where / "run.json").is_file()
+
+
+def write_page(
+    where: Path, asked: Mapping[str, Any], progress: Any = None, held: Any = None
+) -> tuple[Path | None, str]:
+    """Write the report of a result; return its path, or why there is none.
+
+    held: the documents of the run, if they are in memory. The result is complete by now: whatever goes wrong here, it
+    stays.
+    """
+    from likewise.errors import LikewiseError
+    from likewise.report import can_report
+    from likewise.report.write import report_with
+
+    if not can_report():
+        return None, "no report: pip install 'likewise[report]' for a page about the result (or --no-report)"
+    try:
+        return report_with(where, held, by=asked.get(options.BY), progress=progress), ""
+    except LikewiseError as error:
+        return None, f"no report: {error}"
+    except Exception as error:
+        fault = f"{type(error).__name__}: {str(error)[:200]}"
+        return None, f"no report: internal error, please report ({fault}); the result is complete"
+
+
 def page(where: object, as_json: bool = False, held: Any = None) -> float:
     """Write the report of a folder, say where it is, and return the seconds it took; 0 if there is none.
 
     A report that cannot be made leaves the result as it is.
     """
-    from likewise.cli.report import wanted, write_page
-
     context = click.get_current_context(silent=True)
     asked = context.meta if context else {}
     if not wanted(where, asked):
