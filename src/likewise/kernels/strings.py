@@ -10,7 +10,7 @@ import numpy as np
 
 from likewise.kernels import kernel
 from likewise.kernels.hashing import U16, U32, U48, U58, mix
-from likewise.kernels.hashtable import TABLE_ODD, spread, table_bits
+from likewise.kernels.hashtable import TABLE_ODD, slot_of, spread, table_bits
 from likewise.kernels.sorting import FEW, is_before, sort_pairs
 
 SAMPLE_ODD = np.uint64(0x9FB21C651E98DF25)
@@ -64,6 +64,29 @@ def add_counts(counts, more):
     for i in range(counts.size):
         total = np.uint32(counts[i]) + np.uint32(more[i])
         counts[i] = np.uint16(min(total, np.uint32(65535)))
+
+
+@kernel
+def count_shared(values, offsets, rows, counts, out):
+    """Write how many symbols of these sets were counted more than once: at most those may be in another set, too."""
+    down = np.uint64(64 - table_bits(counts.size // 2))
+    for r in range(rows.size):
+        shared = 0
+        for j in range(offsets[rows[r]], offsets[rows[r] + 1]):
+            shared += counts[spread(np.uint64(values[j])) >> down] > 1
+        out[r] = shared
+
+
+@kernel
+def with_symbols(values, offsets, rows, table, out):
+    """Write which of these sets have a symbol that is in a table; 0, which marks free slots, counts as one."""
+    for r in range(rows.size):
+        out[r] = False
+        for j in range(offsets[rows[r]], offsets[rows[r] + 1]):
+            token = np.uint64(values[j])
+            if table[slot_of(table, token)] == token:
+                out[r] = True
+                break
 
 
 @kernel

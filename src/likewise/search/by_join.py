@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,21 @@ import numpy as np
 
 from likewise.base.arrays import Hashes, Ints, Sets, map_words
 from likewise.base.copies import Groups, labels
+from likewise.base.parallel import all_at_once
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError
 from likewise.io.disk import disk_errors
 from likewise.io.workspace import Workspace
+from likewise.kernels import strings as writing
 from likewise.search.band_keys import HeldKeys
 from likewise.search.candidates import wanted_pairs
+from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import Facts, Join
 from likewise.search.exact.pairs import MAP_WORDS, survey_of
 from likewise.search.exact.prefixes import (
+    SURVEYED,
     JoinSide,
     Lengths,
     PrefixStrings,
@@ -90,6 +95,8 @@ def find(
     log.counts["groups"] = len(groups)
     join = Join(bounds, known.counts, "auto", settings.threads, settings.budget.sets, TIMES)
     sequence = [(a, b) for a, b in _sides(leaders[filled], groups.first[filled], sides)]
+    if isinstance(known, _HeldInput) and not bounds.symmetric and sides is None:
+        sequence = [known.contained(leaders[filled], bounds, settings.threads)]
     with log.stage("join", sum(len(a) + (0 if b is None else len(b)) for a, b in sequence)) as join.tick:
         join.most = most_listed(len(given.first)) if jaccard else max(MAX_LISTED, settings.budget.pairs // PAIR_BYTES)
         found = None if given.crowded else _joined(settings, known, join, sequence, join.most, space)
@@ -265,12 +272,41 @@ class _HeldInput(_JoinInput):
             tick(len(given.first))
         self.counts, self.maps, self.units = survey.counts, survey.maps[0], survey.digests[0]
 
+    def contained(self, rows: Ints, bounds: Bounds, threads: int) -> tuple[Ints, Ints]:
+        """Return the sets that another one may contain, and those that may contain one of them.
+
+        Most sets have too many symbols that no other set has. Of those left, the other set must have a symbol of the
+        prefix.
+        """
+        values, offsets, sizes = self.sets.values, self.sets.offsets, self.sets.sizes
+        shared = np.empty(len(rows), np.int64)
+
+        def count(part: slice) -> None:
+            writing.count_shared(values, offsets, rows[part], self.counts, shared[part])
+
+        parts = [slice(start, start + SURVEYED) for start in range(0, len(rows), SURVEYED)]
+        all_at_once([partial(count, part) for part in parts], threads)
+        lengths = Lengths.of(sizes[rows], bounds, False, TIMES)
+        inner = shared >= lengths.shortest
+        prefixes = JoinSide(self.sets, rows[inner], sizes[rows[inner]], self.maps)
+        symbols = prefixes.all_strings(0, len(prefixes), lengths.probe[inner], self.counts, threads).symbols
+        table = value_table(np.unique(symbols))
+        meets = np.empty(len(rows), bool)
+
+        def look_up(part: slice) -> None:
+            writing.with_symbols(values, offsets, rows[part], table, meets[part])
+
+        all_at_once([partial(look_up, part) for part in parts], threads)
+        return rows[inner], rows[meets]
+
     def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[tuple[ScoredPairs, int, bool]]:
-        """Join them."""
+        """Join them; a set that is on both sides is not paired with itself."""
         here = JoinSide.of(self.sets, a, self.maps)
         there = here if b is None else JoinSide.of(self.sets, b, self.maps)
         for left, right, similarity in join.pairs(here, None if b is None else there):
-            yield (here.rows[left], there.rows[right], similarity), join.position, True
+            one, other = here.rows[left], there.rows[right]
+            apart = one != other
+            yield (one[apart], other[apart], similarity[apart]), join.position, True
 
 
 @dataclass(frozen=True)
