@@ -269,6 +269,7 @@ EXTRA_CALLS = {
 """Calls, and the extra that each needs."""
 
 PROGRAMS = {
+    "likewise.dedup('s3://bucket/a.parquet')": "remote",
     "likewise.Banding(20, 5).plot()": "plot",
     "likewise.pairs(texts).plot()": "plot",
     "likewise.write_report('clean')": "report",

@@ -54,7 +54,7 @@ def test_every_command_has_a_call():
 
 def test_the_extras_are_those_of_the_wheel(wheel):
     """What the errors name is what pip installs, and [all] is all of it."""
-    names = {"sklearn": "scikit-learn"}
+    names = {"sklearn": "scikit-learn", "huggingface_hub": "huggingface-hub"}
     found: dict[str, set[str]] = {}
     for one in requirements(wheel):
         for extra in (*EXTRAS, "all"):

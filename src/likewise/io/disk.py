@@ -29,14 +29,14 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """How a URL begins; a Path object has one slash fewer. A drive of Windows has one letter only."""
 
 
-def is_url(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is a URL, and not that of a folder with such a name.
+def is_url(path: object) -> bool:
+    """Tell whether an object is a URL, and not the path of a folder with such a name.
 
     >>> is_url("s3://bucket/a.parquet"), is_url(Path("s3://bucket/a")), is_url("C:/data"), is_url("data/a:/b")
     (True, True, False, False)
     """
-    written = os.fspath(path)
-    return URL.match(written) is not None and not os.path.exists(written.partition("/")[0])
+    written = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    return isinstance(written, str) and URL.match(written) is not None and not os.path.exists(written.partition("/")[0])
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class RunPairs(ExplainedPairs):
         self.stats = run.stats
         self._table = run.table("neighbours" if run.command == "nearest" else "pairs")
         self._trace = RunItems(run)
-        self._batches = lambda: () if self._table is None else self._table.batches(["id_a", "id_b"])
+        self.batches = lambda: () if self._table is None else self._table.batches(["id_a", "id_b"])
 
 
 @dataclass(frozen=True)
