@@ -15,6 +15,7 @@ from likewise.kernels.sorting import FEW, is_before, sort_pairs
 
 SAMPLE_ODD = np.uint64(0x9FB21C651E98DF25)
 MOST = np.uint16(65535)
+U61 = np.uint64(61)
 
 
 @kernel
@@ -67,26 +68,39 @@ def add_counts(counts, more):
 
 
 @kernel
-def count_shared(values, offsets, rows, counts, out):
-    """Write how many symbols of these sets were counted more than once: at most those may be in another set, too."""
+def count_own(values, offsets, rows, part, counts, own):
+    """Count the symbols of these sets that no other has, of an eighth of all hashes: `part`, from 0 to 7.
+
+    Symbols with the same slot are counted together, so that some may be missed.
+    """
     down = np.uint64(64 - table_bits(counts.size // 2))
-    for r in range(rows.size):
-        shared = 0
-        for j in range(offsets[rows[r]], offsets[rows[r] + 1]):
-            shared += counts[spread(np.uint64(values[j])) >> down] > 1
-        out[r] = shared
+    for again in range(2):
+        for r in range(rows.size):
+            alone = 0
+            for j in range(offsets[rows[r]], offsets[rows[r] + 1]):
+                token = np.uint64(values[j])
+                if (token * SAMPLE_ODD) >> U61 != part:
+                    continue
+                slot = spread(token) >> down
+                if again == 1:
+                    alone += counts[slot] == 1
+                elif counts[slot] < 2:
+                    counts[slot] += 1
+            own[r] = alone
 
 
 @kernel
-def with_symbols(values, offsets, rows, table, out):
-    """Write which of these sets have a symbol that is in a table; 0, which marks free slots, counts as one."""
+def with_symbols(values, offsets, rows, table, least, out):
+    """Write which of these sets have `least` symbols that are in a table; 0, which marks free slots, counts as one."""
     for r in range(rows.size):
-        out[r] = False
+        there = 0
         for j in range(offsets[rows[r]], offsets[rows[r] + 1]):
             token = np.uint64(values[j])
             if table[slot_of(table, token)] == token:
-                out[r] = True
-                break
+                there += 1
+                if there == least:
+                    break
+        out[r] = there >= least
 
 
 @kernel

@@ -33,6 +33,7 @@ from likewise.search.exact.prefixes import (
     Lengths,
     PrefixStrings,
     SymbolCounts,
+    digests_of,
     empty_counts,
     joined_strings,
     survey,
@@ -50,6 +51,8 @@ PART = "join-"
 """Steps of the workspace with some of the pairs."""
 PAIR_BYTES = 24
 """Bytes of a pair in memory."""
+ENOUGH = 2.5
+"""Of how many times the symbols that a set may have alone it is looked whether any other set has them."""
 TIMES = 2
 """Prefix elements that two sets must share: two instead of one rule out most pairs for slightly longer prefixes."""
 
@@ -86,17 +89,19 @@ def find(
     bounds = Bounds(settings.measure, settings.threshold)
     jaccard = settings.measure == "jaccard"
     held = not jaccard or _fits(settings, given)
-    known: _JoinInput = _HeldInput(settings, given, log) if held else _StreamedInput(settings, given, log)
+    kind = _ContainedInput if not bounds.symmetric and sides is None else _HeldInput if held else _StreamedInput
+    known: _JoinInput = kind(settings, given, log)
     of = labels(with_sides(known.units, given.first, sides))[given.copies]
     groups = Groups.by_label(of)
     leaders = given.copies[groups.first]  # the first different item of each group
     units = known.units[leaders]
     filled = np.flatnonzero((units != 0).any(axis=1))
     log.counts["groups"] = len(groups)
-    join = Join(bounds, known.counts, "auto", settings.threads, settings.budget.sets, TIMES)
     sequence = [(a, b) for a, b in _sides(leaders[filled], groups.first[filled], sides)]
-    if isinstance(known, _HeldInput) and not bounds.symmetric and sides is None:
-        sequence = [known.contained(leaders[filled], bounds, settings.threads)]
+    if isinstance(known, _ContainedInput):
+        with log.stage("narrow"):
+            sequence = [known.narrow(leaders[filled], bounds, settings.threads)]
+    join = Join(bounds, known.counts, "auto", settings.threads, settings.budget.sets, TIMES)
     with log.stage("join", sum(len(a) + (0 if b is None else len(b)) for a, b in sequence)) as join.tick:
         join.most = most_listed(len(given.first)) if jaccard else max(MAX_LISTED, settings.budget.pairs // PAIR_BYTES)
         found = None if given.crowded else _joined(settings, known, join, sequence, join.most, space)
@@ -272,39 +277,64 @@ class _HeldInput(_JoinInput):
             tick(len(given.first))
         self.counts, self.maps, self.units = survey.counts, survey.maps[0], survey.digests[0]
 
-    def contained(self, rows: Ints, bounds: Bounds, threads: int) -> tuple[Ints, Ints]:
-        """Return the sets that another one may contain, and those that may contain one of them.
-
-        Most sets have too many symbols that no other set has. Of those left, the other set must have a symbol of the
-        prefix.
-        """
-        values, offsets, sizes = self.sets.values, self.sets.offsets, self.sets.sizes
-        shared = np.empty(len(rows), np.int64)
-
-        def count(part: slice) -> None:
-            writing.count_shared(values, offsets, rows[part], self.counts, shared[part])
-
-        parts = [slice(start, start + SURVEYED) for start in range(0, len(rows), SURVEYED)]
-        all_at_once([partial(count, part) for part in parts], threads)
-        lengths = Lengths.of(sizes[rows], bounds, False, TIMES)
-        inner = shared >= lengths.shortest
-        prefixes = JoinSide(self.sets, rows[inner], sizes[rows[inner]], self.maps)
-        symbols = prefixes.all_strings(0, len(prefixes), lengths.probe[inner], self.counts, threads).symbols
-        table = value_table(np.unique(symbols))
-        meets = np.empty(len(rows), bool)
-
-        def look_up(part: slice) -> None:
-            writing.with_symbols(values, offsets, rows[part], table, meets[part])
-
-        all_at_once([partial(look_up, part) for part in parts], threads)
-        return rows[inner], rows[meets]
-
     def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[tuple[ScoredPairs, int, bool]]:
-        """Join them; a set that is on both sides is not paired with itself."""
+        """Join them."""
         here = JoinSide.of(self.sets, a, self.maps)
         there = here if b is None else JoinSide.of(self.sets, b, self.maps)
         for left, right, similarity in join.pairs(here, None if b is None else there):
-            one, other = here.rows[left], there.rows[right]
+            yield (here.rows[left], there.rows[right], similarity), join.position, True
+
+
+class _ContainedInput(_JoinInput):
+    """All sets are in memory at first, and then those that another one may contain, and what may contain them."""
+
+    def __init__(self, settings: SearchSettings, given: DifferentItems, log: RunLog) -> None:
+        with log.stage("sets", len(given.first)) as tick:
+            self.sets = given.items.sets(given.first, settings.threads)
+            self.units = digests_of(self.sets, settings.threads)
+            tick(len(given.first))
+
+    def narrow(self, rows: Ints, bounds: Bounds, threads: int) -> tuple[Ints, Ints]:
+        """Return the sets that another one may contain, and those that may contain one of them; forget the others.
+
+        Most sets have too many symbols that no other set has. Those left must share enough symbols with the other set.
+        """
+        sizes, arrays = self.sets.sizes[rows], (self.sets.values, self.sets.offsets, rows)
+        least = Lengths.of(sizes, bounds, False).shortest
+        eighths = int(min(8, np.ceil(8 * ENOUGH * (1 - bounds.threshold)))) or 1
+        own = np.empty((eighths, len(rows)), np.int64)
+
+        def count(part: int) -> None:
+            counts = np.zeros(2 * len(empty_counts(len(self.sets.values) // 8)), np.uint8)
+            writing.count_own(*arrays, np.uint64(part), counts, own[part])
+
+        all_at_once([partial(count, part) for part in range(eighths)], threads)
+        inner = own.sum(axis=0) <= sizes - least
+        outer = np.ones(len(rows), bool)
+        if 2 * sizes[inner].sum() < sizes.sum():
+            table = value_table(self.sets.take(rows[inner]).values)
+            fewest = int(least[inner].min(initial=1 << 40))
+
+            def look_up(part: slice) -> None:
+                writing.with_symbols(*arrays[:2], rows[part], table, fewest, outer[part])
+
+            parts = (slice(start, start + SURVEYED) for start in range(0, len(rows), SURVEYED))
+            all_at_once([partial(look_up, part) for part in parts], threads)
+        self.rows = rows[inner | outer]
+        self.sets = self.sets.take(self.rows)
+        known = survey_of([self.sets], threads)
+        self.counts, self.maps = known.counts, known.maps[0]
+        return rows[inner], rows[outer]
+
+    def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[tuple[ScoredPairs, int, bool]]:
+        """Join them; a set that is on both sides is not paired with itself."""
+        assert b is not None
+        order = np.argsort(self.rows)
+        here, there = (
+            JoinSide.of(self.sets, order[np.searchsorted(self.rows, side, sorter=order)], self.maps) for side in (a, b)
+        )
+        for left, right, similarity in join.pairs(here, there):
+            one, other = self.rows[here.rows[left]], self.rows[there.rows[right]]
             apart = one != other
             yield (one[apart], other[apart], similarity[apart]), join.position, True
 

@@ -163,8 +163,8 @@ class SetItems(Items):
 
 def character_counts(chunk: TextChunk) -> NDArray[np.int64]:
     """Count the code points of every document: its bytes that are not continuation bytes."""
-    if len(chunk.data) == 0:
-        return np.zeros(len(chunk), np.int64)
+    if chunk.data.max(initial=0) < 0x80:
+        return np.diff(chunk.offsets)
     starts = np.concatenate([[0], np.cumsum((chunk.data & 0xC0) != 0x80)])
     counts: Ints = starts[chunk.offsets[1:]] - starts[chunk.offsets[:-1]]
     return counts

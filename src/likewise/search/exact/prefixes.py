@@ -118,6 +118,20 @@ def survey(collections: list[Sets], words: int, threads: int, counts: SymbolCoun
     return Survey(tables[0], maps, digests)
 
 
+def digests_of(sets: Sets, threads: int) -> Hashes:
+    """Return a fingerprint of each set, as `survey` makes it."""
+    digests = np.empty((len(sets), 2), np.uint64)
+
+    def share(start: int) -> None:
+        part = slice(start, start + SURVEYED)
+        nothing = np.empty((len(digests[part]), 1), np.uint64)
+        writing.survey(sets.values, sets.offsets[start : start + SURVEYED + 1], empty_counts(0), nothing, digests[part])
+
+    for _ in in_order(share, range(0, len(sets), SURVEYED), threads):
+        pass
+    return digests
+
+
 def _different(collections: list[Sets]) -> int:
     """Estimate the number of different symbols: those in one sixty-fourth of all hashes, times 64."""
     few = []
