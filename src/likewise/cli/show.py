@@ -32,6 +32,7 @@ STAGES = {
     "common": "counting common shingles",
     "tune": "measuring a sample",
     "sets": "building sets",
+    "narrow": "leaving out what no other contains",
     "join": "joining",
     "explain": "counting pairs left by filters",
     "sketch": "sketching",
