@@ -149,7 +149,7 @@ def dedup(
     """
     from likewise.jobs import dedup as job
 
-    if unit is not None and (engine == "spark" or _is_spark_frame(source)):
+    if unit is not None and (engine == "spark" or checks.is_spark_frame(source)):
         raise ParameterError("The 'unit' parameter of dedup is for engine='local' only; on Spark it cuts nothing.")
     against = list(against) if isinstance(against, list) else [] if against is None else [against]
     request = job.DedupRequest(
@@ -161,7 +161,7 @@ def dedup(
         progress=progress, master=master, within=within, vector=vector,
     )  # fmt: skip
     checks.choice("dedup", "engine", engine, ENGINES)
-    if request.of_vectors and (engine == "spark" or _is_spark_frame(source)):
+    if request.of_vectors and (engine == "spark" or checks.is_spark_frame(source)):
         raise ParameterError(
             f"The measure {measure!r} of dedup is for engine='local' only; Spark has pairs of vectors."
         )
@@ -327,19 +327,12 @@ def _on_spark(owner: str, engine: str, master: str | None, *sources: object) -> 
     """Tell whether a job is done on Spark; a Spark DataFrame chooses that by itself."""
     checks.choice(owner, "engine", engine, ENGINES)
     if engine == "auto":
-        engine = "spark" if any(map(_is_spark_frame, sources)) else "local"
+        engine = "spark" if any(map(checks.is_spark_frame, sources)) else "local"
     if engine == "local":
         checks.unused(owner, {"master": (master, None)}, "without engine='spark'")
         return False
     need(f"{owner} on Spark", "spark")
     return True
-
-
-def _is_spark_frame(source: object) -> bool:
-    """Tell whether an object is a Spark DataFrame, without importing PySpark."""
-    return any(
-        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(source).__mro__
-    )
 
 
 def _engine_of_run(directory: str | Path) -> str:

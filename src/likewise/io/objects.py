@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from likewise.base.checks import is_spark_frame
 from likewise.errors import FormatError, ParameterError
 
 TABLES = (
@@ -51,6 +52,11 @@ def view_of(
     source: Any, owner: str, parameter: str, *, column: str | None = None, index: bool = False, or_else: str = ""
 ) -> TableView:
     """Return what `table_of` returns, with the rows that a Hugging Face dataset selects not yet taken."""
+    if is_spark_frame(source):
+        raise ParameterError(
+            f"The '{parameter}' parameter of {owner} is a Spark DataFrame, and this runs on one machine. Pass the"
+            " toArrow() of the DataFrame if its rows fit here, or the files it was read from."
+        )
     try:
         found = _view(source, column, index)
         if isinstance(found, pa.Array | pa.ChunkedArray) and column is not None:

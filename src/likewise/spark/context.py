@@ -170,9 +170,9 @@ def _versions() -> Callable[[Iterator[Any]], Iterator[Any]]:
             pass
         row = {"host": platform.node(), "python": sys.executable, "version": None}
         try:
-            from likewise import __version__
+            import likewise
 
-            row["version"] = __version__
+            row["version"] = getattr(likewise, "__version__", "")
         except ImportError:
             pass
         yield pa.RecordBatch.from_pylist([row], pa.schema([(name, pa.string()) for name in row]))

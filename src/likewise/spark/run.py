@@ -33,6 +33,8 @@ from likewise.spark.store import WORK, Checkpoints
 
 APART = ("owner", "source", "other", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master")
 """Parameters that a run may change when it continues another, or whose content is compared instead."""
+ANSWERING = ("measure", "group", "explain")
+"""Parameters that Spark does not know, and without which a run would answer another question."""
 LENGTH = "length"
 
 
@@ -165,6 +167,17 @@ def check_ids(part: Deposit, column: str) -> None:
     )
 
 
+def check_parameters(request: SearchRequest) -> None:
+    """Raise if something is asked for that only the local engine has."""
+    local = request.only_local
+    for name in ANSWERING:
+        value, default = local.pop(name, (None, None))
+        if value != default:
+            rule = f"{default!r} on Spark; engine='local' takes others, of a DataFrame its toArrow() or its files"
+            raise ParameterError.of(request.owner, name, rule, value)
+    checks.unused(request.owner, local, "on Spark yet")
+
+
 Opening = Callable[[Any, Any, ReadOptions, int], SparkInput]
 """Opens an input: session, source, options, and the memory that the driver may use."""
 
@@ -178,7 +191,7 @@ def begun(
     earlier: what tells the runs that documents are compared with from others. fresh: whether an interrupted run is
     begun anew.
     """
-    checks.unused(request.owner, request.only_local, "on Spark yet")
+    check_parameters(request)
     session, limit = session_of(request.owner, request.sources, request.master), request.resources.budget.total
     scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=request.spill))
     try:

@@ -21,7 +21,7 @@ QUANTILES = (0.49, 0.5, 1.0)
 PAUSE = 0.5
 """Seconds between two looks at what is done."""
 TOTALS = ("input_bytes", "shuffle_read_bytes", "shuffle_write_bytes", "spill_bytes")
-"""Numbers of stages that are added up; Spark Connect tells the first of them only."""
+"""Numbers of stages that are added up."""
 STAGES = {
     "read": "read", "read-other": "read", "earlier": "read", "copies": "identical", "common": "common",
     "sketch": "sketch", "groups": "sketch", "buckets": "candidates", "candidates": "candidates",
@@ -35,6 +35,8 @@ STAGES = {
 
 class StepMetrics:
     """What the jobs of a step did, as far as the session tells."""
+
+    totals = TOTALS
 
     def __init__(self, session: Any, step: str, progress: Progress | None = None) -> None:
         self._session = session
@@ -56,16 +58,17 @@ class StepMetrics:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, for run.json."""
-        total = {
-            name: sum(stage[name] for stage in self._stages)
-            for name in TOTALS
-            if all(name in stage for stage in self._stages)
-        }
+        total = {name: sum(stage[name] for stage in self._stages) for name in self.totals}
         return {"seconds": round(self._seconds, 3), **total, "stages": self._stages}
 
 
 class ConnectMetrics(StepMetrics):
-    """What the server of Spark Connect reports while it works: tasks, and the bytes that they read."""
+    """What the server of Spark Connect reports while it works: tasks, and the bytes that they read.
+
+    It does so every two seconds, unless it is told otherwise, so that nothing is known of the stages of a short step.
+    """
+
+    totals = ()
 
     def __enter__(self) -> StepMetrics:
         self._known: dict[int, Any] = {}
