@@ -125,7 +125,8 @@ def dedup(
     progress: called with (stage, done, total).
     engine: "local", in this process; "spark", on a Spark cluster, with the same answer and tables that are Spark
         DataFrames (needs `pip install 'likewise[spark]'` and Java 17); "auto", local but for Spark DataFrames.
-    master: of Spark, such as "local[4]" or "spark://host:7077"; by default that of the running session, or "local[*]".
+    master: of Spark, such as "local[4]" or "spark://host:7077", or the address of Spark Connect, "sc://host:15002"; by
+        default that of the running session, or "local[*]".
 
     A parameter that has no effect in a call is an error.
 

@@ -165,7 +165,6 @@ def exercise(folder):
     folder.make()
     (folder / "a").write("one")
     (folder / "a").write("two")
-    (folder / "b" / "c").write("three") if folder.local is None else None
     (folder / "a").move(folder / "d")
     assert [(folder / name).exists() for name in "ad"] == [False, True]
     (folder / "old").make()

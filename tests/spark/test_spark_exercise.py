@@ -46,6 +46,7 @@ def test_exercise_3_4_4_on_spark(spark):
     assert 100 < len(found.left) < 60 * 59 / 2
 
 
+@pytest.mark.classic
 def test_the_engine_compares_the_pairs_of_the_exercise(spark):
     texts = corpus()
     signatures = MinHash(seed=1).signatures(Words(2).sets(texts), BANDING.slots)

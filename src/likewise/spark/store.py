@@ -36,7 +36,7 @@ STAGES = {
 class StepMetrics:
     """What the jobs of a step did, as far as the session tells."""
 
-    totals = TOTALS
+    totals: tuple[str, ...] = TOTALS
 
     def __init__(self, session: Any, step: str, progress: Progress | None = None) -> None:
         self._session = session
