@@ -317,7 +317,13 @@ def connect(asked: argparse.Namespace) -> dict[str, Any]:
         f"the server took {one['start_seconds']} s to start, {one['start_cpu_seconds']} s of a core; its client"
         f" {one['client_cpu_seconds']} s of a core; the same documents removed: {kept[0].equals(kept[1])}"
     )
+    found["machine"] = machine()
     return found
+
+
+def machine() -> dict[str, Any]:
+    """Return where this runs."""
+    return {"processor": platform.machine(), "cores": os.cpu_count(), "pyspark": version("pyspark")}
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
@@ -346,7 +352,7 @@ def main() -> None:
     for part in asked.parts:
         console.print(f"[bold]{part}[/bold]")
         known[part] = PARTS[part](asked)
-        known["machine"] = {"processor": platform.machine(), "cores": os.cpu_count(), "pyspark": version("pyspark")}
+        known["machine"] = machine()
         asked.results.write_text(json.dumps(known, indent=2) + "\n")
 
 
