@@ -17,7 +17,8 @@ skew       Identical documents and documents of one template: the longest task o
 ways       The same corpus with candidates and pairs on the driver, as small ones are searched, and with all of them on
            the cluster, as large ones are: in turns, three times each.
 connect    The same corpus by a classic session and by Spark Connect, each on --master, with the processor time of all
-           processes. The server is started before, for this one run; its start is told beside.
+           processes. The server is started before, for this one run; its start is told beside. Only the
+           classic session writes a log of events, which costs it something.
 
 Each run is a process of its own, and its time is that of the whole command; a small run of both engines goes before.
 Shuffled bytes are those that Spark reports, compressed. Needs `pip install 'likewise[spark]'` and Java 17.
