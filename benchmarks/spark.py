@@ -16,6 +16,9 @@ skew       Identical documents and documents of one template: the longest task o
            of short tasks do not count, and are named if they are uneven.
 ways       The same corpus with candidates and pairs on the driver, as small ones are searched, and with all of them on
            the cluster, as large ones are: in turns, three times each.
+connect    The same corpus by a classic session and by Spark Connect, each on --master, with the processor time of all
+           processes. The server is started before, for this one run; its start is told beside. Only the
+           classic session writes a log of events, which costs it something.
 
 Each run is a process of its own, and its time is that of the whole command; a small run of both engines goes before.
 Shuffled bytes are those that Spark reports, compressed. Needs `pip install 'likewise[spark]'` and Java 17.
@@ -48,7 +51,7 @@ from growth import exponent
 from likewise.spark.session import SETTLED
 from planted import planted
 from runs import HERE, Unavailable, python_of
-from spark_cluster import second_core, standalone
+from spark_cluster import connect_server, second_core, standalone, tree_seconds
 from text import banding
 from watch import Cost, watched
 
@@ -101,7 +104,7 @@ def run(command: list[str], out: Path, most: float | None = None) -> tuple[Cost,
     out.mkdir(parents=True)
     log = EventLog(out.with_suffix(".conf"))
     before = dict(os.environ)
-    os.environ.update(log.environment)
+    os.environ.update(log.environment | {"CPU_FILE": str(out / "cpu")})
     try:
         return watched(command, out, most)[0], log
     finally:
@@ -116,6 +119,8 @@ def likewise(corpus: Path, out: Path, *more: str, program: Sequence[str] = LIKEW
     found = json.loads((out / "run" / "run.json").read_text())
     facts["stages"] = {name: round(seconds, 2) for name, seconds in found["seconds"].items()}
     facts["counts"] = found["counts"]
+    if (out / "cpu").exists():
+        facts["cpu_seconds"] = round(float((out / "cpu").read_text()), 1)
     if "spark" in found["details"]:
         facts["steps"] = found["details"]["spark"]["steps"]
         facts["shuffle_bytes"] = log.shuffled
@@ -290,8 +295,40 @@ def ways(asked: argparse.Namespace) -> dict[str, Any]:
     return {"documents": asked.documents, "seconds": turns, "ratio": round(ratios[1], 2)}
 
 
+def connect(asked: argparse.Namespace) -> dict[str, Any]:
+    """Compare a classic session with Spark Connect."""
+    corpus, _ = planted(asked.documents)
+    program = [sys.executable, "-c", "from spark_cluster import counted_main; counted_main()", "dedup"]
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    found = {"classic": likewise(corpus, OUT / "classic", *on_spark(asked.master), program=program)}
+    begun = time.perf_counter()
+    with connect_server(asked.master) as (url, server):
+        start, cpu = time.perf_counter() - begun, tree_seconds(server)
+        one = found["connect"] = likewise(corpus, OUT / "connect", *on_spark(url), program=program)
+        one["client_cpu_seconds"] = one["cpu_seconds"]
+        one["cpu_seconds"] = round(one["cpu_seconds"] + tree_seconds(server) - cpu, 1)
+        one |= {"start_seconds": round(start, 1), "start_cpu_seconds": round(cpu, 1)}
+    kept = [pq.read_table(OUT / name / "run" / "removed.parquet").sort_by("id") for name in found]
+    table = Table("session", "documents", "seconds", "cpu seconds")
+    for name, one in found.items():
+        one["documents"] = asked.documents
+        table.add_row(name, f"{asked.documents:,}", f"{one['seconds']:,.1f}", f"{one['cpu_seconds']:,.1f}")
+    console.print(table)
+    console.print(
+        f"the server took {one['start_seconds']} s to start, {one['start_cpu_seconds']} s of a core; its client"
+        f" {one['client_cpu_seconds']} s of a core; the same documents removed: {kept[0].equals(kept[1])}"
+    )
+    found["machine"] = machine()
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Return where this runs."""
+    return {"processor": platform.machine(), "cores": os.cpu_count(), "pyspark": version("pyspark")}
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
-    "price": price, "executors": executors, "growth": growth, "skew": skew, "ways": ways,
+    "price": price, "executors": executors, "growth": growth, "skew": skew, "ways": ways, "connect": connect,
 }  # fmt: skip
 
 
@@ -316,7 +353,7 @@ def main() -> None:
     for part in asked.parts:
         console.print(f"[bold]{part}[/bold]")
         known[part] = PARTS[part](asked)
-        known["machine"] = {"processor": platform.machine(), "cores": os.cpu_count(), "pyspark": version("pyspark")}
+        known["machine"] = machine()
         asked.results.write_text(json.dumps(known, indent=2) + "\n")
 
 

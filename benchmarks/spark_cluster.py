@@ -1,4 +1,5 @@
-"""A standalone Spark cluster on this machine: a master, and workers of one core each that get no other core."""
+"""A standalone Spark cluster on this machine: a master, and workers of one core each that get no other core; and a
+server of Spark Connect."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -43,6 +45,75 @@ def second_core(repeats: int = 3) -> float:
 
     alone = min(seconds(cores[:1]) for _ in range(repeats))
     return 2 * alone / min(seconds(cores) for _ in range(repeats))
+
+
+def tree_seconds(pid: int) -> float:
+    """Return the processor time of a process, of those it started, and of theirs that have ended."""
+    above, ticks = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            words = path.read_text().rpartition(")")[2].split()
+            above[int(path.parent.name)] = int(words[1])
+            ticks[int(path.parent.name)] = sum(map(int, words[11:15]))
+
+    def within(one: int) -> bool:
+        while one and one != pid:
+            one = above.get(one, 0)
+        return one == pid
+
+    return sum(ticks[one] for one in ticks if within(one)) / os.sysconf("SC_CLK_TCK")
+
+
+def counted_main() -> None:
+    """Run the command line of likewise, and write its processor time to the file that CPU_FILE names."""
+    from likewise.cli import main
+
+    most, done = 0.0, threading.Event()
+
+    def look() -> None:  # now and then: Java may be gone at the end
+        nonlocal most
+        while not done.wait(0.25):
+            most = max(most, tree_seconds(os.getpid()))
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        main()
+    finally:
+        done.set()
+        watcher.join()
+        Path(os.environ["CPU_FILE"]).write_text(str(max(most, tree_seconds(os.getpid()))))
+
+
+@contextmanager
+def connect_server(master: str) -> Iterator[tuple[str, int]]:
+    """Start a server of Spark Connect from the PySpark package, yield its URL and the id of its process, end it."""
+    import pyspark
+
+    from likewise.spark.session import OPTIONS, local_options
+
+    home, port = Path(pyspark.__file__).parent, free_port()
+    settings = {**OPTIONS, **local_options(), "spark.connect.grpc.binding.port": str(port)}
+    settings |= {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
+    words = [str(home / "bin" / "spark-submit"), "--master", master]
+    words += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    own = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    server = subprocess.Popen(
+        words, env={**os.environ, **own}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        since = time.monotonic()
+        while time.monotonic() - since < 5 * MOST_SECONDS:
+            with socket.socket() as asked:
+                if asked.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"sc://127.0.0.1:{port}", server.pid
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
 
 
 @contextmanager

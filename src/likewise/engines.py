@@ -130,7 +130,8 @@ def dedup(
     progress: called with (stage, done, total).
     engine: "local", in this process; "spark", on a Spark cluster, with the same answer and tables that are Spark
         DataFrames (needs `pip install 'likewise[spark]'` and Java 17); "auto", local but for Spark DataFrames.
-    master: of Spark, such as "local[4]" or "spark://host:7077"; by default that of the running session, or "local[*]".
+    master: of Spark, such as "local[4]" or "spark://host:7077", or the address of Spark Connect, "sc://host:15002"; by
+        default that of the running session, or "local[*]".
 
     A parameter that has no effect in a call is an error.
 
@@ -154,7 +155,7 @@ def dedup(
     """
     from likewise.jobs import dedup as job
 
-    if unit is not None and (engine == "spark" or _is_spark_frame(source)):
+    if unit is not None and (engine == "spark" or checks.is_spark_frame(source)):
         raise ParameterError("The 'unit' parameter of dedup is for engine='local' only; on Spark it cuts nothing.")
     against = list(against) if isinstance(against, list) else [] if against is None else [against]
     request = job.DedupRequest(
@@ -166,7 +167,7 @@ def dedup(
         progress=progress, master=master, within=within, vector=vector,
     )  # fmt: skip
     checks.choice("dedup", "engine", engine, ENGINES)
-    if request.of_vectors and (engine == "spark" or _is_spark_frame(source)):
+    if request.of_vectors and (engine == "spark" or checks.is_spark_frame(source)):
         raise ParameterError(
             f"The measure {measure!r} of dedup is for engine='local' only; Spark has pairs of vectors."
         )
@@ -338,19 +339,12 @@ def _on_spark(owner: str, engine: str, master: str | None, *sources: object) -> 
     """Tell whether a job is done on Spark; a Spark DataFrame chooses that by itself."""
     checks.choice(owner, "engine", engine, ENGINES)
     if engine == "auto":
-        engine = "spark" if any(map(_is_spark_frame, sources)) else "local"
+        engine = "spark" if any(map(checks.is_spark_frame, sources)) else "local"
     if engine == "local":
         checks.unused(owner, {"master": (master, None)}, "without engine='spark'")
         return False
     need(f"{owner} on Spark", "spark")
     return True
-
-
-def _is_spark_frame(source: object) -> bool:
-    """Tell whether an object is a Spark DataFrame, without importing PySpark."""
-    return any(
-        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(source).__mro__
-    )
 
 
 def engine_of_run(directory: str | Path) -> str:

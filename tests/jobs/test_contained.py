@@ -167,7 +167,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"certify": 100}, "'certify' parameter of dedup has no effect"),
         ({"estimate": True}, "'estimate' parameter of dedup has no effect"),
         ({"against": "run"}, "'against' parameter of dedup needs measure='jaccard'"),
-        ({"engine": "spark"}, "'measure' parameter of dedup has no effect on Spark yet"),
+        ({"engine": "spark"}, "'measure' parameter of dedup must be 'jaccard' on Spark; engine='local' takes others"),
         ({"measure": "cosine"}, "'measure' parameter of dedup must be"),
     ],
 )

@@ -1,9 +1,15 @@
-"""One Spark session for all tests of the engine, on two cores of this machine; none if Java or PySpark is missing."""
+"""One Spark session for all tests of the engine, on two cores of this machine; none if Java or PySpark is missing.
+
+`make soak` runs them all once more with a session of Spark Connect, whose server is a process of its own.
+"""
 
 import os
 import re
 import shutil
+import socket
+import subprocess
 import sys
+import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,33 +40,97 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.parent == here:
             item.add_marker(pytest.mark.spark)
+            connected = getattr(item, "callspec", None) and item.callspec.params.get("spark") == "connect"
+            if connected and item.get_closest_marker("classic"):
+                item.add_marker(pytest.mark.skip(reason="it looks into the Java process of a classic session"))
             if why:
                 item.add_marker(pytest.mark.skip(reason=why))
 
 
+def settings_of_spark(folder):
+    """The settings of a session or server for small corpora."""
+    from likewise.spark.session import OPTIONS, local_options
+
+    here = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        # Java code made for each query takes longer to compile than a query of a few hundred rows takes without
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.warehouse.dir": str(folder),
+    }
+    # these sessions keep no archive of classes: that would take as long as several tests
+    options = {name: re.sub(r" -XX:ArchiveClassesAtExit=\S+", "", value) for name, value in local_options().items()}
+    return {**OPTIONS, **options, **here}
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
+def connect_url(tmp_path_factory):
+    """The address of a server of Spark Connect, a process of its own, from the PySpark package."""
+    import pyspark
+
+    home, folder = Path(pyspark.__file__).parent, tmp_path_factory.mktemp("connect")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    settings = {**settings_of_spark(folder), "spark.connect.grpc.binding.port": str(port), "spark.log.level": "ERROR"}
+    words = [str(home / "bin" / "spark-submit"), "--master", "local[2]"]
+    words += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    likely = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
+    sources = os.pathsep.join([str(Path(likewise.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    with open(folder / "log", "wb") as log:
+        environment = {**os.environ, **likely, "PYTHONPATH": sources}
+        server = subprocess.Popen(words, env=environment, stdout=log, stderr=log)
+    until = time.monotonic() + 300
+    while time.monotonic() < until:
+        with socket.socket() as asked:
+            if asked.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        assert server.poll() is None, (folder / "log").read_text()
+        time.sleep(0.2)
+    yield f"sc://127.0.0.1:{port}"
+    server.kill()
+    server.wait()
+
+
+def connected(url):
+    """A session of Spark Connect, which may be beside a classic one in this process."""
+    from pyspark.sql.connect.session import SparkSession
+
+    return SparkSession.builder.remote(url).getOrCreate()
+
+
+MODE = "SPARK_CONNECT_MODE_ENABLED"
+"""What tells PySpark that its functions are to make columns of Spark Connect."""
+
+
+@pytest.fixture
+def connect(connect_url, monkeypatch):
+    """A session of Spark Connect."""
+    monkeypatch.setenv(MODE, "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield connected(connect_url)
+
+
+@pytest.fixture(scope="session", params=["classic", pytest.param("connect", marks=pytest.mark.soak)])
+def spark(request, tmp_path_factory):
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if request.param == "connect":
+            url = request.getfixturevalue("connect_url")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv(MODE, "1")
+                yield connected(url)
+            return
         from pyspark.sql import SparkSession
 
-        from likewise.spark.session import OPTIONS, local_options
-
         builder = SparkSession.builder.master("local[2]")
-        here = {
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.memory": "1g",
-            # Java code made for each query takes longer to compile than a query of a few hundred rows takes without
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-        }
-        # this session keeps none: that would take as long as several tests
-        options = {name: re.sub(r" -XX:ArchiveClassesAtExit=\S+", "", value) for name, value in local_options().items()}
-        for name, value in {**OPTIONS, **options, **here}.items():
+        for name, value in settings_of_spark(tmp_path_factory.mktemp("warehouse")).items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")

@@ -8,6 +8,7 @@ from spark_corpora import documents, in_order, multilingual, settled, table, tem
 import likewise
 from likewise.search import candidates, expand
 from likewise.spark import bands, exchange
+from likewise.spark.context import is_connect
 
 TABLES = ("pairs", "removed", "clusters")
 
@@ -31,7 +32,7 @@ def test_a_dataframe_of_one_partition(spark):
     assert "600 items" in repr(found)
     steps = found.stats["details"]["spark"]["steps"]
     assert list(steps) == ["read", "copies", "sketch", "groups", "buckets", "candidates", "verify", "write"]
-    assert steps["candidates"]["shuffle_write_bytes"] > 0
+    assert is_connect(spark) or steps["candidates"]["shuffle_write_bytes"] > 0
     assert all(stage["tasks"] >= 1 for step in steps.values() for stage in step["stages"])
 
 

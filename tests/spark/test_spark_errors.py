@@ -30,6 +30,27 @@ def test_parameters(spark, settings, words):
         likewise.dedup(spark.createDataFrame([("a",)], "text string"), **settings)
 
 
+def test_what_runs_on_one_machine_does_not_collect_a_frame(spark):
+    frame = spark.range(3).selectExpr("id", "array(id, id + 1) as vector", "'a' as text")
+    for call in (
+        lambda: likewise.link(frame),
+        lambda: likewise.link([{"id": 1, "text": "a"}], frame),
+        lambda: likewise.nearest(frame, 1),
+        lambda: likewise.dedup(frame, engine="local"),
+    ):
+        with pytest.raises(
+            ParameterError, match=r"is a Spark DataFrame, and this runs on one machine. Pass the toArrow"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("job", [likewise.pairs, likewise.dedup])
+def test_another_measure_is_not_left_out(spark, job):
+    with pytest.raises(ParameterError, match="must be 'jaccard' on Spark; engine='local' takes others") as raised:
+        job(spark.createDataFrame([("a",)], "text string"), measure="containment")
+    assert "eave it out" not in str(raised.value)
+
+
 def test_a_master_goes_with_spark():
     with pytest.raises(ParameterError, match="'master' parameter of dedup has no effect without engine='spark'"):
         likewise.dedup(["a", "b"], master="local[2]")

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 import likewise
 from likewise import Banding, MinHash, Words
 from oracles import map_and_reduce
@@ -33,6 +35,7 @@ def lists_to_compare(spark, signatures):
     return dict(columns.collect())
 
 
+@pytest.mark.classic
 def test_exercise_3_4_4_on_spark(spark):
     signatures = MinHash(seed=1).signatures(Words(2).sets(corpus()), BANDING.slots)
     lists = lists_to_compare(spark, signatures)
@@ -43,6 +46,7 @@ def test_exercise_3_4_4_on_spark(spark):
     assert 100 < len(found.left) < 60 * 59 / 2
 
 
+@pytest.mark.classic
 def test_the_engine_compares_the_pairs_of_the_exercise(spark):
     texts = corpus()
     signatures = MinHash(seed=1).signatures(Words(2).sets(texts), BANDING.slots)

@@ -9,6 +9,8 @@ from webhdfs_server import served
 
 import likewise
 
+pytestmark = pytest.mark.classic
+
 
 @pytest.fixture
 def store(tmp_path):

@@ -13,6 +13,7 @@ import likewise
 from likewise.search import candidates, expand
 from likewise.spark import corpus, exchange, executor, meetings, rounds, travel
 from likewise.spark import direct as direct_files
+from likewise.spark.context import is_connect
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch, tmp_path):
     assert 1 <= counts["components"] < 20  # pairs that are connected mostly come from one task
     steps = found.stats["details"]["spark"]["steps"]
     assert all(steps[f"{name}-{n + 1}"]["seconds"] > 0 for name in counts for n in range(counts[name]))
-    assert steps["keepers-1"]["shuffle_write_bytes"] > 0
+    assert is_connect(spark) or steps["keepers-1"]["shuffle_write_bytes"] > 0
 
 
 @pytest.mark.parametrize("direct", [True, pytest.param(False, marks=pytest.mark.soak)])
@@ -83,7 +84,7 @@ def test_documents_meet_by_themselves(spark, large, monkeypatch, tmp_path, direc
     for name in ("candidates", "verified", "pairs", "removed"):
         assert found.stats["counts"][name] == local.stats["counts"][name] > 0, name
     assert found.stats["details"]["expected_recall"] == pytest.approx(local.stats["details"]["expected_recall"])
-    assert steps["meetings"]["shuffle_write_bytes"] > 0
+    assert is_connect(spark) or steps["meetings"]["shuffle_write_bytes"] > 0
     assert crowded[0].blocks.max() > 1
 
 

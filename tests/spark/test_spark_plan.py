@@ -20,6 +20,7 @@ def corpus(tmp_path_factory):
     return path
 
 
+@pytest.mark.classic
 def test_shuffled_bytes_are_those_that_spark_reports(spark, corpus):
     seen = []
     found = likewise.dedup(

@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+import pytest
+
 from likewise.spark.session import BATCH_BYTES, BATCH_ROWS, SENT, bounded
 
 JOINS = "spark.sql.autoBroadcastJoinThreshold"
@@ -22,6 +24,7 @@ def test_settings_hold_while_a_run_works_and_are_restored(spark):
         spark.conf.unset(ROWS)
 
 
+@pytest.mark.classic
 def test_a_small_file_is_not_sent_to_every_machine(spark, tmp_path):
     """A file of a few megabytes may hold millions of rows, and several such tables are joined in one query."""
     spark.range(300_000).write.parquet(str(tmp_path / "rows"))

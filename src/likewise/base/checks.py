@@ -180,6 +180,13 @@ def unused(owner: str, given: Mapping[str, tuple[object, object]], why: str) -> 
             raise ParameterError(f"The '{name}' parameter of {owner} has no effect {why}. Leave it out.")
 
 
+def is_spark_frame(source: object) -> bool:
+    """Tell whether an object is a Spark DataFrame, classic or of Spark Connect, without importing PySpark."""
+    return any(
+        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(source).__mro__
+    )
+
+
 def prime(owner: str, name: str, value: object, most: int) -> int:
     """Return a prime number up to `most`, by trial division."""
     if not (isinstance(value, int | np.integer) and 2 <= value <= most and _is_prime(int(value))):

@@ -324,7 +324,8 @@ engine = together(
     click.option(
         "--master",
         metavar="URL",
-        help="With --engine spark: its master, such as local[4] or spark://host:7077.  [default: local[*]]",
+        help="With --engine spark: its master, such as local[4], spark://host:7077, or sc://host:15002 for Spark "
+        "Connect.  [default: local[*]]",
     ),
 )
 """Where a run takes place."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from likewise.base.checks import is_spark_frame
 from likewise.errors import FormatError, ParameterError
 
 TABLES = (
@@ -41,6 +42,11 @@ def view_of(
 
     The parameters are those of `table_of`, which also takes streams.
     """
+    if is_spark_frame(source):
+        raise ParameterError(
+            f"The '{parameter}' parameter of {owner} is a Spark DataFrame, and this runs on one machine. Pass the"
+            " toArrow() of the DataFrame if its rows fit here, or the files it was read from."
+        )
     try:
         found = _view(source, column, index)
         if isinstance(found, pa.Array | pa.ChunkedArray) and column is not None:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from likewise.base.checks import is_spark_frame
 from likewise.errors import FormatError, LikewiseError, ParameterError, TextError
 from likewise.io.disk import disk_errors, register
 from likewise.io.objects import TableView, kind_of, view_of
@@ -100,6 +101,8 @@ def _stream(source: Any) -> Iterable[Any] | None:
     """Return what yields the rows or batches of a stream; None for any other object."""
     package = type(source).__module__.partition(".")[0]
     stream: Iterable[Any] | None = None
+    if is_spark_frame(source):
+        return None  # it would all come here
     if isinstance(source, pa.RecordBatchReader):
         stream = source
     elif package == "pyarrow":

@@ -29,12 +29,13 @@ from likewise.search.matches import VerifiedPairs
 from likewise.shingle import Shingler
 from likewise.spark.corpus import Corpus
 from likewise.spark.direct import TEXT
+from likewise.spark.folder import folder_at, located
 from likewise.spark.in_place import deposited
-from likewise.spark.run import ClusterRun, located
+from likewise.spark.run import ClusterRun
 from likewise.spark.session import quiet, session_of, spark_errors
 from likewise.spark.source import DIGEST, Deposit, SparkInput, open_input
 from likewise.spark.state import SparkState
-from likewise.spark.store import Checkpoints, HadoopFolder
+from likewise.spark.store import Checkpoints
 from likewise.spark.tables import DriverTables
 from likewise.spark.universe import Universe
 
@@ -171,7 +172,7 @@ def _count(state: Any) -> int:
 def _opened(session: Any, directory: str | Path) -> Any:
     """Return a finished run: of the local engine, or of this one."""
     path = os.fspath(directory)
-    folder = HadoopFolder(session, located(session, path))
+    folder = folder_at(session, located(session, path))
     if SCHEME in path or '"engine": "spark"' in ((folder / MANIFEST).read() or ""):
         state = SparkState.load(folder)
         if state.about.get("bands") is None:

@@ -20,6 +20,7 @@ from likewise.kernels.graph import components
 from likewise.search.candidates import cap_of_sizes
 from likewise.search.scored import packed, unpacked
 from likewise.spark import steps
+from likewise.spark.context import partition_count
 from likewise.spark.corpus import Corpus
 from likewise.spark.exchange import (
     HELD,
@@ -95,7 +96,7 @@ def candidates(
     def count() -> Any:
         few = partitions(session, len(corpus))
         known = corpus.broadcast(Bucketing(skipped, banding, slots, addresses(few), no_giants, 0, low, high))
-        tasks = int(keys._jdf.queryExecution().toRdd().getNumPartitions())
+        tasks = partition_count(keys)
         least = max(2, len(corpus) * bands // (SHARE * parts * max(1, tasks)))
         sent = keys.mapInArrow(partial(_counted, known=known, least=least), SCHEMA)
         return shuffled(sent, few).mapInArrow(_summed, SCHEMA)

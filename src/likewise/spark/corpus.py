@@ -19,6 +19,7 @@ from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
 from likewise.shingle import Shingler
+from likewise.spark.context import share
 from likewise.spark.direct import (
     PART,
     PLACE,
@@ -85,7 +86,7 @@ class Corpus:
 
     def broadcast(self, value: Any) -> Any:
         """Send a value to every machine."""
-        return self.session.sparkContext.broadcast(value)
+        return share(self.session, value)
 
     def __len__(self) -> int:
         return int(self.numbering.rows)

@@ -27,6 +27,7 @@ from likewise.spark.corpus import Corpus, numbered
 from likewise.spark.direct import PART, PLACE
 from likewise.spark.exchange import KIND, SCHEMA, collected
 from likewise.spark.executor import Found, GatheredExecutor, SpreadExecutor
+from likewise.spark.folder import RunFolder
 from likewise.spark.in_place import check_unchanged
 from likewise.spark.output import CLUSTERS, ROW, RowFiles, finish, laid, to_frame, write_arrow, write_frame
 from likewise.spark.result import SparkDedup, publish_frames
@@ -35,7 +36,7 @@ from likewise.spark.session import quiet, session_of, spark_errors
 from likewise.spark.source import quoted
 from likewise.spark.spread import LargeMatches, SpreadTables
 from likewise.spark.state import KeptState
-from likewise.spark.store import WORK, HadoopFolder, StepMetrics
+from likewise.spark.store import WORK, measuring
 from likewise.spark.tables import DriverTables
 
 OWNER = "dedup"
@@ -186,7 +187,7 @@ class Answer:
             details["resumed"] = run.checkpoints.resumed
         return run_json(self.command, self.parameters, [self.corpus.parts[-1]], run.log)
 
-    def _save_state(self, folder: HadoopFolder) -> None:
+    def _save_state(self, folder: RunFolder) -> None:
         assert self.state is not None
         gone = self.tables.gone
         layout = self._layout
@@ -202,13 +203,13 @@ class Answer:
         """The numbers of the rows of this run, on every machine."""
         return self.corpus.broadcast(self.corpus.parts[-1].numbering)
 
-    def _write(self, table: Any, place: HadoopFolder) -> None:
+    def _write(self, table: Any, place: RunFolder) -> None:
         if isinstance(table, pa.Table):
             write_arrow(table, place)
         else:
             write_frame(table, place)
 
-    def _write_rows(self, place: HadoopFolder) -> None:
+    def _write_rows(self, place: RunFolder) -> None:
         """Write kept/, and the documents without any duplicate to the folder of clusters beside it."""
         part = self.corpus.parts[-1]
         clusters = f"{str(place.local).rpartition('/')[0]}/clusters.parquet"
@@ -224,14 +225,14 @@ class Answer:
         self._layout = files.write(part.direct)
         finish(place)
 
-    def _write_clusters(self, place: HadoopFolder) -> None:
+    def _write_clusters(self, place: RunFolder) -> None:
         """Complete the folder that `_write_rows` has filled."""
         finish(place)
 
     def write(self) -> SparkDedup:
         """Write the tables and run.json, and remove the steps."""
         run = self.run
-        frames: dict[str, Callable[[HadoopFolder], None]] = {
+        frames: dict[str, Callable[[RunFolder], None]] = {
             "kept": lambda place: write_frame(self._kept(), place),
             "removed.parquet": lambda place: self._write(self.tables.removed(), place),
             "pairs.parquet": lambda place: self._write(self.tables.pairs(), place),
@@ -248,7 +249,7 @@ class Answer:
         found: dict[str, Any] = {}
         with ExitStack() as writing:
             writing.enter_context(run.log.stage("write"))
-            measured = writing.enter_context(StepMetrics(run.session, "write", run.checkpoints.progress))
+            measured = writing.enter_context(measuring(run.session, "write", run.checkpoints.progress))
 
             def finished() -> dict[str, Any]:
                 check_unchanged(run.session, run.inputs[0], self.corpus.parts[-1])

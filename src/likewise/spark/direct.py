@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from likewise.base.arrays import Ints, to_arrow
+from likewise.spark.context import parallelism, share
 
 PREFIX = "_likewise_"
 PART, PLACE, SIZE, TEXT = f"{PREFIX}part", f"{PREFIX}place", f"{PREFIX}size", f"{PREFIX}text"
@@ -74,7 +75,7 @@ class DirectFiles:
         if any(not other.equals(schema) for other, _, _ in footers):
             return None
         total = sum(sum(sizes) for _, _, sizes in footers)
-        cores = session.sparkContext.defaultParallelism
+        cores = parallelism(session)
         most = max(1, min(SPLIT_BYTES, -(-total // (PER_CORE * cores))))
         found = [
             split
@@ -170,7 +171,7 @@ def on_splits(session: Any, splits: Iterable[FileSplit], function: Callable[...,
     known = tuple(splits)
     if not known:
         return session.createDataFrame([], schema)
-    shared = session.sparkContext.broadcast(known)
+    shared = share(session, known)
     numbers = session.range(0, len(known), 1, len(known))
     return numbers.mapInArrow(partial(_on_split, splits=shared, function=function), schema)
 

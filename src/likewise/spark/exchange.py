@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.kernels.sorting import radix_argsort
+from likewise.spark.context import parallelism
 
 TARGET, KIND, ROWS, WORDS = "target", "kind", "rows", "words"
 SCHEMA = f"{TARGET} int, {KIND} int, {ROWS} binary, {WORDS} binary"
@@ -30,7 +31,7 @@ TRIES = 64
 
 def partitions(session: Any, entries: int) -> int:
     """Return into how many parts to shuffle so many entries: three for each core, fewer of few and more of many."""
-    usual = min(3 * session.sparkContext.defaultParallelism, 1 + entries // LEAST)
+    usual = min(3 * parallelism(session), 1 + entries // LEAST)
     return int(min(1 << 20, max(usual, -(-entries // PER_TASK))))
 
 

@@ -32,11 +32,12 @@ from likewise.spark.source import (
     Numbering,
     SparkInput,
     deposit,
+    listed_files,
     path_of,
     quoted,
     raise_first,
 )
-from likewise.spark.store import Checkpoints, HadoopFolder
+from likewise.spark.store import Checkpoints
 
 HIDDEN, INDEX = "_metadata", "row_index"
 """Where Spark has the place of a row in its file; of Parquet only."""
@@ -164,15 +165,16 @@ def check_unchanged(session: Any, given: SparkInput, part: Deposit) -> None:
     """Raise if a file that was read where it is is no longer what it was when the run began."""
     if part.noted is None:
         return
-    for path, (size, changed) in (given.identity or {}).items():
-        try:
-            now = HadoopFolder(session, path).facts if "://" in path else _facts(path)
-        except Exception:
-            now = [-1, -1]
-        if now[0] != size or changed not in (now[1], now[1] // 1_000_000):
+    remote = any("://" in path for path in given.given)
+    listed = listed_files(session, list(given.given)) if remote else {}
+    for path, known in (given.identity or {}).items():
+        if known != (listed.get(path) if remote else _facts(path)):
             raise InputError(f"{path}: this file changed while the run was reading it; leave it alone and run again")
 
 
-def _facts(path: str) -> list[int]:
-    found = os.stat(path)
+def _facts(path: str) -> list[int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
     return [found.st_size, found.st_mtime_ns]

@@ -20,10 +20,12 @@ from likewise.base.arrays import Hashes, Ints, to_arrow
 from likewise.errors import OutputError
 from likewise.io.read.columns import choose
 from likewise.io.write import ROWS
+from likewise.spark.context import share
 from likewise.spark.direct import DirectFiles, FileSplit, on_splits, read
 from likewise.spark.exchange import SCHEMA, collected, parcel
+from likewise.spark.folder import RunFolder
 from likewise.spark.rowset import RowSet
-from likewise.spark.store import DONE, HadoopFolder
+from likewise.spark.store import DONE
 
 PER_FILE = 1 << 17
 """Rows of a table from the driver that one task writes, at most as many tasks as there are cores."""
@@ -33,7 +35,7 @@ CLUSTERS = ("id", "cluster", "size", "keeper")
 ROW, KNOWN = "row", "known"
 
 
-def write_frame(frame: Any, place: HadoopFolder) -> None:
+def write_frame(frame: Any, place: RunFolder) -> None:
     """Write a Spark DataFrame."""
     frame.write.mode("overwrite").option("compression", "zstd").parquet(place.path)
 
@@ -43,7 +45,7 @@ def to_frame(session: Any, table: pa.Table) -> Any:
     return session.createDataFrame(table).coalesce(max(1, -(-table.num_rows // PER_FILE)))
 
 
-def write_arrow(table: pa.Table, place: HadoopFolder) -> None:
+def write_arrow(table: pa.Table, place: RunFolder) -> None:
     """Write a table of the driver as a dataset."""
     if place.local is None:
         write_frame(to_frame(place.session, table), place)
@@ -66,7 +68,7 @@ def file_name(name: str) -> str:
     return f"part-{name}.zstd.parquet"
 
 
-def finish(place: HadoopFolder) -> None:
+def finish(place: RunFolder) -> None:
     """Mark a dataset as complete."""
     assert place.local is not None
     with open(os.path.join(place.local, DONE), "wb"):
@@ -157,7 +159,7 @@ class RowFiles:
             self.clusters,
             KNOWN,
         )
-        plan = direct.session.sparkContext.broadcast(replace(self, known=self.known.slice(0, 0)))
+        plan = share(direct.session, replace(self, known=self.known.slice(0, 0)))
         frame = on_splits(direct.session, direct.splits, partial(_written, plan=plan), SCHEMA)
         layout = collected(frame.toArrow())
         os.unlink(os.path.join(self.clusters, file_name(KNOWN)))

@@ -19,8 +19,10 @@ from likewise.jobs.explain.reasons import SetReason, VectorReason
 from likewise.jobs.explain.run import explain_run
 from likewise.jobs.result import Dedup, Result
 from likewise.jobs.state import FOLDER
+from likewise.spark.context import is_connect
+from likewise.spark.folder import RunFolder, folder_at, located
 from likewise.spark.output import write_frame
-from likewise.spark.store import WORK, HadoopFolder
+from likewise.spark.store import WORK
 
 ANSWER = "answer"
 
@@ -34,7 +36,7 @@ class SparkDedup(Result):
 
     files: ClassVar[dict[str, str]] = {**Dedup.files, "kept": "kept"}
 
-    def __init__(self, folder: HadoopFolder, stats: dict[str, Any], aside: list[Aside]) -> None:
+    def __init__(self, folder: RunFolder, stats: dict[str, Any], aside: list[Aside]) -> None:
         self._folder = folder
         self.stats = stats
         self.aside = aside
@@ -68,7 +70,9 @@ class SparkDedup(Result):
     def save(self, directory: str | os.PathLike[str]) -> Path | str:  # type: ignore[override]
         """Write the tables as partitioned Parquet and run.json to a folder, and return the folder: a URL as it is."""
         path = os.fspath(directory)
-        target = HadoopFolder(self._folder.session, path if "://" in path else f"file://{os.path.abspath(path)}")
+        session = self._folder.session
+        mounted = path if "://" in path or is_connect(session) else f"file://{os.path.abspath(path)}"
+        target = folder_at(session, located(session, mounted))
         check_free(target)
         details = {name: value for name, value in self.stats["details"].items() if name != "state"}
         stats = {**self.stats, "details": details}
@@ -88,7 +92,7 @@ class SparkDedup(Result):
             )
         return explain_run(self._folder.local, id_a, id_b)
 
-    def _copy(self, name: str, place: HadoopFolder) -> None:
+    def _copy(self, name: str, place: RunFolder) -> None:
         write_frame(self._table(name), place)
 
     def _summary(self) -> str:
@@ -99,7 +103,7 @@ class SparkDedup(Result):
         return f"<p><b>{type(self).__name__}</b>: {html.escape(self._summary())}</p>"
 
 
-def check_free(folder: HadoopFolder, inputs: Iterable[str] = ()) -> None:
+def check_free(folder: RunFolder, inputs: Iterable[str] = ()) -> None:
     """Raise if a folder has something that a result must not replace; inputs are URIs or paths."""
     names = folder.names()
     root = folder.path.removeprefix("file://")
@@ -116,10 +120,10 @@ def check_free(folder: HadoopFolder, inputs: Iterable[str] = ()) -> None:
 
 
 def publish_frames(
-    folder: HadoopFolder,
-    writers: dict[str, Callable[[HadoopFolder], None]],
+    folder: RunFolder,
+    writers: dict[str, Callable[[RunFolder], None]],
     stats: Callable[[], dict[str, Any]],
-    state: Callable[[HadoopFolder], None] | None = None,
+    state: Callable[[RunFolder], None] | None = None,
 ) -> None:
     """Write Parquet datasets beside the result of an earlier run, and put them in its place.
 

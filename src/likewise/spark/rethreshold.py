@@ -16,14 +16,14 @@ from likewise.spark.copies import FirstRows, RowLinks
 from likewise.spark.corpus import Corpus
 from likewise.spark.dedup import Answer, tables_of
 from likewise.spark.executor import Found
+from likewise.spark.folder import folder_at, located
 from likewise.spark.large_pairs import LargePairs
 from likewise.spark.members import LargeMembers
 from likewise.spark.result import SparkDedup
-from likewise.spark.run import ClusterRun, begun, located
+from likewise.spark.run import ClusterRun, begun
 from likewise.spark.session import session_of, spark_errors
 from likewise.spark.spread import LargeMatches
 from likewise.spark.state import COPIES, GROUPS, PAIRS, SparkState
-from likewise.spark.store import HadoopFolder
 from likewise.spark.universe import Universe
 
 OWNER = "rethreshold"
@@ -35,7 +35,7 @@ def rethreshold(request: RethresholdRequest) -> SparkDedup:
     session = session_of(OWNER, [], request.master)
     directory = located(session, request.directory)
     with spark_errors():
-        state = SparkState.load(HadoopFolder(session, directory))
+        state = SparkState.load(folder_at(session, directory))
     parameters = state.run["parameters"]
     wanted, policy = check_rethreshold(directory, state.about, parameters, request.threshold, request.keep)
     reading = {name: parameters[name] for name in ("text", "id", "on_error", "encoding_errors", "html")}

@@ -24,6 +24,7 @@ import numpy as np
 
 from likewise.base.arrays import Hashes, Ints
 from likewise.kernels import graph
+from likewise.spark.context import share
 from likewise.spark.corpus import among
 from likewise.spark.exchange import (
     KIND,
@@ -106,7 +107,7 @@ class Rounds:
         place = max(0, int(np.searchsorted(total, PREFIX, side="right")) - 1)
         limit = int(sample[0][order][place])
         found = collected(frame.mapInArrow(partial(_below, limit=limit), SCHEMA).toArrow())
-        told = self.session.sparkContext.broadcast(settled(found, limit))
+        told = share(self.session, settled(found, limit))
         return frame.mapInArrow(partial(_informed, told=told), SCHEMA)
 
     def components(self, edges: Any, entries: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,16 +21,20 @@ from likewise.jobs.inputs import SearchRequest
 from likewise.search.cluster import NUMBER, Keep
 from likewise.search.load import BYTES_A_WORD
 from likewise.shingle import Shingler, Words, parse_shingler
+from likewise.spark.context import check_machines, check_seen, is_connect, master_of, one_machine
 from likewise.spark.corpus import MOST_JOINED, Corpus
 from likewise.spark.direct import SIZE, TEXT
+from likewise.spark.folder import RunFolder, folder_at, located
 from likewise.spark.in_place import deposited
 from likewise.spark.result import check_free
 from likewise.spark.session import bounded, session_of, spark_errors
 from likewise.spark.source import Deposit, SparkInput, open_input, quoted
-from likewise.spark.store import WORK, Checkpoints, HadoopFolder
+from likewise.spark.store import WORK, Checkpoints
 
 APART = ("owner", "source", "other", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master")
 """Parameters that a run may change when it continues another, or whose content is compared instead."""
+ANSWERING = ("measure", "group", "explain")
+"""Parameters that Spark does not know, and without which a run would answer another question."""
 LENGTH = "length"
 
 
@@ -41,7 +44,7 @@ class ClusterRun:
 
     session: Any
     request: SearchRequest
-    folder: HadoopFolder
+    folder: RunFolder
     scratch: Path
     checkpoints: Checkpoints
     inputs: list[SparkInput]
@@ -66,8 +69,8 @@ class ClusterRun:
 
     def described(self) -> dict[str, Any]:
         """Return where the run ran and what its steps cost, for run.json."""
-        context = self.session.sparkContext
-        return {"master": context.master, "version": self.session.version, "steps": self.checkpoints.metrics}
+        where = {"master": master_of(self.session), "connect": is_connect(self.session)}
+        return {**where, "version": self.session.version, "steps": self.checkpoints.metrics}
 
     def shingler(self, corpus: Corpus) -> Shingler:
         """Return the shingler; where its k depends on the lengths of the documents, the k for these."""
@@ -164,6 +167,17 @@ def check_ids(part: Deposit, column: str) -> None:
     )
 
 
+def check_parameters(request: SearchRequest) -> None:
+    """Raise if something is asked for that only the local engine has."""
+    local = request.only_local
+    for name in ANSWERING:
+        value, default = local.pop(name, (None, None))
+        if value != default:
+            rule = f"{default!r} on Spark; engine='local' takes others, of a DataFrame its toArrow() or its files"
+            raise ParameterError.of(request.owner, name, rule, value)
+    checks.unused(request.owner, local, "on Spark yet")
+
+
 Opening = Callable[[Any, Any, ReadOptions, int], SparkInput]
 """Opens an input: session, source, options, and the memory that the driver may use."""
 
@@ -177,15 +191,18 @@ def begun(
     earlier: what tells the runs that documents are compared with from others. fresh: whether an interrupted run is
     begun anew.
     """
-    checks.unused(request.owner, request.only_local, "on Spark yet")
+    check_parameters(request)
     session, limit = session_of(request.owner, request.sources, request.master), request.resources.budget.total
     scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=request.spill))
     try:
         with bounded(session), spark_errors():
+            if is_connect(session) or not one_machine(session):
+                check_machines(session)
             inputs = [opening(session, source, request.options, limit) for source in request.sources]
             folder, lasting = _folder(session, request, scratch)
             if lasting:
                 check_free(folder, [path for one in inputs for path in one.files])
+            check_seen(session, folder, folder / WORK)
             known = [one.identity for one in inputs]
             identity = None
             if lasting and all(one is not None for one in known):
@@ -200,18 +217,11 @@ def begun(
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _folder(session: Any, request: SearchRequest, scratch: Path) -> tuple[HadoopFolder, bool]:
+def _folder(session: Any, request: SearchRequest, scratch: Path) -> tuple[RunFolder, bool]:
     """Return the folder of a run that all machines see, and whether it lasts; a job without 'out' uses 'spill'."""
     name, given = request.shared
-    if given is None and not session.sparkContext.master.startswith("local"):
+    if given is None and not master_of(session).startswith("local"):
         raise ParameterError(f"{request.owner} on a cluster needs '{name}', a folder that all its machines can reach")
     if given is None or name == "spill":
-        return HadoopFolder(session, f"file://{scratch}"), False
-    return HadoopFolder(session, located(session, given)), True
-
-
-def located(session: Any, folder: str | os.PathLike[str]) -> str:
-    """Return a folder as a URI, or as a path of the session's file system."""
-    path = os.fspath(folder)
-    default = str(session._jsc.sc().hadoopConfiguration().get("fs.defaultFS", "file:///"))
-    return f"file://{os.path.abspath(path)}" if "://" not in path and default.startswith("file:") else path
+        return folder_at(session, str(scratch) if is_connect(session) else f"file://{scratch}"), False
+    return folder_at(session, located(session, given)), True

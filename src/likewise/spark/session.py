@@ -19,6 +19,7 @@ from likewise import errors
 from likewise.base.extras import need
 from likewise.errors import InputError, LikewiseError, ParameterError
 from likewise.kernels import cache_directory
+from likewise.spark.context import PACKAGES, master_of
 
 USUAL = (
     "-XX:TieredStopAtLevel=1",
@@ -75,8 +76,14 @@ OPTIONS = {
     "spark.python.daemon.module": "likewise.spark.daemon",
 }
 """Settings of a session that likewise makes itself; files such as spark-defaults.conf have others."""
+CONNECT = "sc://"
+"""How the address of a server of Spark Connect begins."""
+DETAILS = re.compile(r'details = "([^"]*)"')
+LOST = ("StatusCode.UNAVAILABLE", "INVALID_HANDLE.SESSION_")
+"""What Spark Connect says if its server is not there, or is another one than before."""
 RAISED = re.compile(r"likewise\.errors\.(\w+): (.*)")
 """An error of likewise in the report of a task that failed."""
+ABSENT = re.compile(r"ModuleNotFoundError: No module named 'likewise")
 PYTHON_ERROR = re.compile(r"[\w.]*(Error|Exception|Interrupt)\b")
 """The line of a task's report that says what went wrong in Python."""
 SENT = str(256 << 10)
@@ -104,15 +111,15 @@ def session_of(owner: str, sources: list[Any], master: str | None) -> Any:
     if own is not None:
         if master is not None:
             raise ParameterError.of(owner, "master", "left out for a Spark DataFrame, which has its session", master)
-        if not hasattr(own, "_jsc") and not hasattr(own, "_jvm"):
-            raise ParameterError(f"{owner} needs a classic Spark session; Spark Connect has no driver in this process")
         return own
     active = SparkSession.getActiveSession()
-    if active is not None and (master is None or active.sparkContext.master == master):
+    if active is not None and (master is None or master_of(active) == master):
         return active
     if active is not None:
-        running = active.sparkContext.master
+        running = master_of(active)
         raise ParameterError.of(owner, "master", f"{running!r}, the session that is running, or left out", master)
+    if (master or "").startswith(CONNECT) or (master is None and "SPARK_REMOTE" in os.environ):
+        return _connected(master or os.environ["SPARK_REMOTE"])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = master or "local[*]"
     builder = SparkSession.builder.appName("likewise").master(master)
@@ -132,6 +139,23 @@ def session_of(owner: str, sources: list[Any], master: str | None) -> Any:
         session.sparkContext._accumulatorServer.handle_error = _unheard
     threading.Thread(target=_start_python, args=(session,), daemon=True).start()
     return session
+
+
+def _connected(url: str) -> Any:
+    """Return a session of the server of Spark Connect at a URL."""
+    with quiet():
+        from pyspark.sql import SparkSession
+
+        try:
+            return SparkSession.builder.remote(url).getOrCreate()
+        except Exception as error:
+            raise InputError(f"{url}: no session of Spark Connect: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    """Return what an error says first; of gRPC, the details that it quotes."""
+    details = DETAILS.search(str(error))
+    return details[1] if details else (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _unheard(request: Any, client: Any) -> None:
@@ -162,13 +186,15 @@ def _nothing(rows: Any) -> None:
 @contextmanager
 def spark_errors() -> Iterator[None]:
     """Turn what Spark raises into an error of likewise: the one that a task raised, or one that quotes Spark."""
-    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
+    gone, raised_there = _java_errors()
     try:
         yield
-    except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
-        if any(isinstance(one, ConnectionError | EOFError | Py4JNetworkError) for one in _behind(error)):
+    except (PySparkException, *raised_there) as error:
+        if any(word in str(error) for word in LOST):
+            raise LikewiseError(f"Spark failed: the server of Spark Connect is gone: {_first_line(error)}") from error
+        if any(isinstance(one, gone) for one in _behind(error)):
             raise LikewiseError(
                 "Spark failed: its Java process has ended. If it says that it ran out of memory, give it more with "
                 "spark.driver.memory: in spark-defaults.conf, or by "
@@ -177,11 +203,26 @@ def spark_errors() -> Iterator[None]:
         raised = RAISED.search(str(error))
         if raised is not None:
             raise getattr(errors, raised[1], InputError)(raised[2]) from error
+        if ABSENT.search(str(error)):
+            raise InputError(
+                f"likewise is not installed on the machines of Spark; install likewise[spark] there, {PACKAGES}"
+            ) from error
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         told = next((line[1:].strip() for line in lines if line.startswith(": ")), lines[0] if lines else "")
         if told.endswith(":"):
             told += next((f" {line}" for line in reversed(lines) if PYTHON_ERROR.match(line)), "")
         raise InputError(f"Spark failed: {told or type(error).__name__}") from error
+
+
+def _java_errors() -> tuple[tuple[type[BaseException], ...], tuple[type[BaseException], ...]]:
+    """Return what is raised when the Java process of a classic session has ended, and all that is raised about it; a
+    client of Spark Connect may be installed without the package for that."""
+    ended: tuple[type[BaseException], ...] = (ConnectionError, EOFError)
+    try:
+        from py4j.protocol import Py4JError, Py4JNetworkError
+    except ImportError:
+        return ended, ended
+    return (*ended, Py4JNetworkError), (*ended, Py4JError)
 
 
 def _behind(error: BaseException | None) -> Iterator[BaseException]:

@@ -28,7 +28,7 @@ from likewise.spark import steps
 from likewise.spark.direct import PART, PLACE, PREFIX, SIZE, TEXT, DirectFiles
 from likewise.spark.node import ready
 from likewise.spark.rowset import RowSet
-from likewise.spark.store import Checkpoints, HadoopFolder
+from likewise.spark.store import Checkpoints
 
 TROUBLE, FILE, BLOCK, DIGEST = f"{PREFIX}trouble", f"{PREFIX}file", f"{PREFIX}block", f"{PREFIX}digest"
 OTHER = 1 << 24
@@ -119,16 +119,30 @@ def _read_files(session: Any, files: Files, options: ReadOptions, memory: int) -
         )
     try:
         frame = session.read.format(READERS[kind]).load(paths)
+        seen = sorted(map(path_of, frame.inputFiles()))
     except Exception as error:
         raise MissingInput(f"{given[0]}: {str(error).splitlines()[0]}") from error
-    seen = sorted(map(path_of, frame.inputFiles()))
     if identity is None:
-        places = {path: path if "://" in path else f"file://{path}" for path in seen}
-        identity = {path: HadoopFolder(session, place).facts for path, place in places.items()}
+        listed = listed_files(session, paths)
+        if missing := sorted(set(seen) - set(listed)):
+            raise MissingInput(f"{missing[0]}: this file went away while the input was listed; run again")
+        identity = {path: listed[path] for path in seen}
     elif missing := sorted(set(identity) - set(seen)):
         raise InputError(f"{missing[0]}: Spark does not read files whose names begin with _ or a dot; rename it")
     metadata = frame.selectExpr("*", f"_metadata.file_path as {FILE}", f"_metadata.file_block_start as {BLOCK}")
     return SparkInput(metadata, given[0], tuple(identity), identity, whole)
+
+
+def listed_files(session: Any, paths: list[str]) -> dict[str, list[int]]:
+    """Return the size of each file, and the time of its last change in milliseconds.
+
+    Spark lists folders and globs, and its tasks ask for what is known of a file; no file is opened.
+    """
+    known = session.read.format("binaryFile").load(paths)
+    changed = "unix_millis(modificationTime) as changed"
+    found = known.selectExpr("path", "length", changed).toArrow()
+    columns = (found.column(name).to_pylist() for name in ("path", "length", "changed"))
+    return {path_of(path): [size, time] for path, size, time in zip(*columns, strict=True)}
 
 
 def _read_here(session: Any, files: Files, options: ReadOptions, memory: int, about: SparkInput) -> SparkInput:

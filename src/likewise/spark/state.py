@@ -25,10 +25,11 @@ from likewise.search.scored import ScoredPairs
 from likewise.spark.copies import LINK, Repeated, RowLinks
 from likewise.spark.corpus import Corpus
 from likewise.spark.exchange import KIND, PARCELS, collected, nothing, parcel, parcel_frame, parcel_rows
+from likewise.spark.folder import RunFolder
 from likewise.spark.large_pairs import opened_pairs, pair_parcels, sorted_pairs
 from likewise.spark.output import write_arrow, write_frame
 from likewise.spark.rowset import RowSet
-from likewise.spark.store import HadoopFolder, check_room
+from likewise.spark.store import check_room
 
 FORMAT = "spark-1"
 """Version of the files in `state/` of a run on Spark."""
@@ -58,7 +59,7 @@ class KeptState:
         return cls(copies, groups, pa.Table.from_batches(pair_parcels(PAIRS, pairs), PARCELS), about)
 
     def save(
-        self, folder: HadoopFolder, gone: RowSet, broken: RowSet | None, layout: dict[int, tuple[Ints, Hashes]]
+        self, folder: RunFolder, gone: RowSet, broken: RowSet | None, layout: dict[int, tuple[Ints, Hashes]]
     ) -> str:
         """Write everything, the rows that are removed and those set aside too; return the checksum of state.json.
 
@@ -94,12 +95,12 @@ class KeptState:
 class SparkState:
     """The state of a finished run, as it is read."""
 
-    folder: HadoopFolder
+    folder: RunFolder
     about: dict[str, Any]
     run: dict[str, Any]
 
     @classmethod
-    def load(cls, folder: HadoopFolder) -> SparkState:
+    def load(cls, folder: RunFolder) -> SparkState:
         """Read run.json and state.json; raise if there is no state that this version can use."""
         run, _ = _sealed(folder / MANIFEST, f"{folder.path}: there is no finished run in this folder; {AGAIN}")
         if run.get("schema") != SCHEMA:
@@ -176,7 +177,7 @@ def _bits(kind: int, rows: RowSet) -> list[Any]:
     return list(parcel(0, kind, rows.words, np.zeros(len(rows.words), np.uint64)))
 
 
-def _sealed(place: HadoopFolder, missing: str) -> tuple[dict[str, Any], str]:
+def _sealed(place: RunFolder, missing: str) -> tuple[dict[str, Any], str]:
     """Return the object in a JSON file and its checksum."""
     text = place.read()
     if text is None:

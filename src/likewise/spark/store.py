@@ -11,13 +11,17 @@ from contextlib import suppress
 from typing import Any
 
 from likewise.base.runlog import Progress
-from likewise.errors import IncompatibleError, InputError, OutputError
+from likewise.errors import IncompatibleError, InputError
+from likewise.spark.context import is_connect
 from likewise.spark.exchange import KIND, ROWS, WORDS
+from likewise.spark.folder import RunFolder
 
 QUANTILES = (0.49, 0.5, 1.0)
 """Spark takes the later of two middle tasks for the median; here it is the mean of both, for few tasks exactly."""
 PAUSE = 0.5
 """Seconds between two looks at what is done."""
+TOTALS = ("input_bytes", "shuffle_read_bytes", "shuffle_write_bytes", "spill_bytes")
+"""Numbers of stages that are added up."""
 STAGES = {
     "read": "read", "read-other": "read", "earlier": "read", "copies": "identical", "common": "common",
     "sketch": "sketch", "groups": "sketch", "buckets": "candidates", "candidates": "candidates",
@@ -30,14 +34,13 @@ STAGES = {
 
 
 class StepMetrics:
-    """Runs the jobs of a step as one group, and asks Spark afterwards what they did."""
+    """What the jobs of a step did, as far as the session tells."""
+
+    totals: tuple[str, ...] = TOTALS
 
     def __init__(self, session: Any, step: str, progress: Progress | None = None) -> None:
+        self._session = session
         self._progress = progress
-        self._done = threading.Event()
-        self._context = session.sparkContext
-        self._jvm = session._jvm
-        self._group = f"likewise-{step}-{time.monotonic_ns()}"
         self._step = step
         self._bar = STAGES[step.rstrip("-0123456789")]
         self._stages: list[dict[str, Any]] = []
@@ -45,11 +48,65 @@ class StepMetrics:
 
     def __enter__(self) -> StepMetrics:
         self._begun = time.perf_counter()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._seconds = time.perf_counter() - self._begun
+        total = sum(stage["tasks"] for stage in self._stages)
+        if error[0] is None and self._progress is not None and total:
+            self._progress(self._bar, total, total)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers, for run.json."""
+        total = {name: sum(stage[name] for stage in self._stages) for name in self.totals}
+        return {"seconds": round(self._seconds, 3), **total, "stages": self._stages}
+
+
+class ConnectMetrics(StepMetrics):
+    """What the server of Spark Connect reports while it works: tasks, and the bytes that they read.
+
+    It does so every two seconds, unless it is told otherwise, so that nothing is known of the stages of a short step.
+    """
+
+    totals = ()
+
+    def __enter__(self) -> StepMetrics:
+        self._known: dict[int, Any] = {}
+        self._session.registerProgressHandler(self._seen)
+        return super().__enter__()
+
+    def _seen(self, stages: Any, **_: Any) -> None:
+        self._known |= {one.stage_id: one for one in stages or ()}
+        total = sum(one.num_tasks for one in self._known.values())
+        if self._progress is not None and total:
+            self._progress(self._bar, sum(one.num_completed_tasks for one in self._known.values()), total)
+
+    def __exit__(self, *error: object) -> None:
+        self._session.removeProgressHandler(self._seen)
+        self._stages = [
+            {"tasks": one.num_tasks, "input_bytes": one.num_bytes_read}
+            for _, one in sorted(self._known.items())
+            if one.num_completed_tasks
+        ]
+        super().__exit__(*error)
+
+
+class ClassicMetrics(StepMetrics):
+    """Runs the jobs of a step as one group, and asks Spark afterwards what they did."""
+
+    def __init__(self, session: Any, step: str, progress: Progress | None = None) -> None:
+        super().__init__(session, step, progress)
+        self._done = threading.Event()
+        self._context = session.sparkContext
+        self._jvm = session._jvm
+        self._group = f"likewise-{step}-{time.monotonic_ns()}"
+
+    def __enter__(self) -> StepMetrics:
         self._context.setJobGroup(self._group, f"likewise: {self._step}")
         if self._progress is not None:
             self._watcher = threading.Thread(target=self._watch, args=(self._progress,), daemon=True)
             self._watcher.start()
-        return self
+        return super().__enter__()
 
     def _watch(self, progress: Progress) -> None:
         """Report how many of the tasks known so far are done, until the step ends."""
@@ -64,7 +121,7 @@ class StepMetrics:
                     progress(self._bar, sum(one.numCompletedTasks for one in known), total)
 
     def __exit__(self, *error: object) -> None:
-        self._seconds = time.perf_counter() - self._begun
+        seconds = time.perf_counter() - self._begun
         self._done.set()
         if self._progress is not None:
             self._watcher.join()
@@ -72,9 +129,8 @@ class StepMetrics:
         self._context.setLocalProperty("spark.job.description", None)
         if error[0] is None:
             self._stages = self._collected()
-            total = sum(stage["tasks"] for stage in self._stages)
-            if self._progress is not None and total:
-                self._progress(self._bar, total, total)
+        super().__exit__(*error)
+        self._seconds = seconds
 
     def _collected(self) -> list[dict[str, Any]]:
         """Return the numbers of every stage that ran."""
@@ -113,13 +169,10 @@ class StepMetrics:
         low, high, most = (float(summary.get().executorRunTime().apply(place)) / 1000 for place in range(3))
         return {"task_seconds_median": round((low + high) / 2, 3), "task_seconds_most": round(most, 3)}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers, for run.json."""
-        total = {
-            name: sum(stage[name] for stage in self._stages)
-            for name in ("input_bytes", "shuffle_read_bytes", "shuffle_write_bytes", "spill_bytes")
-        }
-        return {"seconds": round(self._seconds, 3), **total, "stages": self._stages}
+
+def measuring(session: Any, step: str, progress: Progress | None = None) -> StepMetrics:
+    """Return what measures the jobs of a step, and reports how many of their tasks are done."""
+    return (ConnectMetrics if is_connect(session) else ClassicMetrics)(session, step, progress)
 
 
 DONE = "_SUCCESS"
@@ -129,85 +182,6 @@ COPIED = 3
 """How often the driver has the numbers of a step while it works with them."""
 PACKED = 6
 """Bytes of memory for each byte of a compressed step: numbers shrink to about half, and the driver has them thrice."""
-
-
-class HadoopFolder:
-    """A folder by its URI or path; relative paths are those of the default file system."""
-
-    def __init__(self, session: Any, path: str) -> None:
-        self.session = session
-        self.path = path.rstrip("/") or "/"
-        self._jvm = session._jvm
-        self._place = self._jvm.org.apache.hadoop.fs.Path(self.path)
-        self._files = self._place.getFileSystem(session._jsc.sc().hadoopConfiguration())
-
-    def __truediv__(self, name: str) -> HadoopFolder:
-        return HadoopFolder(self.session, f"{self.path}/{name}")
-
-    @property
-    def local(self) -> str | None:
-        """The path, if it is one of a file system that this machine mounts."""
-        return self.path.removeprefix("file://") if self.path.startswith("file:///") else None
-
-    def exists(self) -> bool:
-        """Tell whether there is a file or folder of this name."""
-        return bool(self._files.exists(self._place))
-
-    def names(self) -> list[str]:
-        """Return what the folder holds."""
-        if not self.exists():
-            return []
-        return sorted(str(one.getPath().getName()) for one in self._files.listStatus(self._place))
-
-    def remove(self) -> None:
-        """Remove the file or folder, if there is one."""
-        self._files.delete(self._place, True)
-
-    def move(self, target: HadoopFolder) -> None:
-        """Rename the file or folder; what is at the target is removed first."""
-        target.remove()
-        if not self._files.rename(self._place, target._place):
-            raise OutputError(f"{target.path}: {self.path} cannot be moved there")
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of all files of the folder."""
-        return int(self._files.getContentSummary(self._place).getLength())
-
-    @property
-    def facts(self) -> list[int]:
-        """The size of a file, and the time of its last change in milliseconds."""
-        status = self._files.getFileStatus(self._place)
-        return [int(status.getLen()), int(status.getModificationTime())]
-
-    def make(self) -> None:
-        """Make the folder."""
-        self._files.mkdirs(self._place)
-
-    def read(self) -> str | None:
-        """Return the text of a file; None if there is none."""
-        if not self.exists():
-            return None
-        stream = self._files.open(self._place)
-        try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
-
-    def write(self, text: str) -> None:
-        """Write a file, so that it is there as a whole or not at all.
-
-        Hadoop puts a checksum beside a file of this machine; it would be wrong when another program replaces the file.
-        """
-        part = HadoopFolder(self.session, f"{self.path}.part")
-        stream = part._files.create(part._place, True)
-        try:
-            stream.write(text.encode())
-        finally:
-            stream.close()
-        part.move(self)
-        above, _, name = self.path.rpartition("/")
-        HadoopFolder(self.session, f"{above}/.{name}.crc").remove()
 
 
 def read_files(folder: str, columns: list[str], where: Any = None) -> Any:
@@ -224,7 +198,7 @@ def read_files(folder: str, columns: list[str], where: Any = None) -> Any:
     )
 
 
-def check_room(step: str, folder: HadoopFolder, limit: int) -> None:
+def check_room(step: str, folder: RunFolder, limit: int) -> None:
     """Raise if the result of a step needs more memory than the driver may use."""
     check_bytes(step, PACKED * folder.bytes, limit)
 
@@ -244,7 +218,7 @@ class Checkpoints:
 
     def __init__(
         self,
-        folder: HadoopFolder,
+        folder: RunFolder,
         identity: Mapping[str, Any] | None,
         fresh: bool,
         lasting: bool = True,
@@ -280,7 +254,7 @@ class Checkpoints:
             known = json.loads(text)
         else:
             frame = make()
-            with StepMetrics(self.session, step, self.progress) as measured:
+            with measuring(self.session, step, self.progress) as measured:
                 frame.write.mode("overwrite").option("compression", "zstd").parquet(place.path)
             known = {"schema": frame.schema.jsonValue(), "metrics": measured.to_dict()}
             notes.write(json.dumps(known))
@@ -309,7 +283,7 @@ class Checkpoints:
             check_room(step, place, self.limit)
             return frame.toArrow() if place.local is None else read_files(place.local, frame.columns)
         frame = make()
-        with StepMetrics(self.session, step, self.progress) as measured:
+        with measuring(self.session, step, self.progress) as measured:
             table = frame.toArrow()
         self.metrics[step] = measured.to_dict()
         return table
@@ -340,7 +314,7 @@ class Checkpoints:
         found = self.columns(step, [by, *columns]).group_by(by).aggregate([(name, "sum") for name in columns])
         return {name: found.column(name if name == by else f"{name}_sum").to_pylist() for name in (by, *columns)}
 
-    def finish(self, above: HadoopFolder) -> None:
+    def finish(self, above: RunFolder) -> None:
         """Remove all steps, and the folder above them if nothing else is there."""
         self.folder.remove()
         if not above.names():
