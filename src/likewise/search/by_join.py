@@ -327,16 +327,14 @@ class _ContainedInput(_JoinInput):
         return rows[inner], rows[outer]
 
     def pairs(self, join: Join, a: Ints, b: Ints | None, space: Workspace) -> Iterator[tuple[ScoredPairs, int, bool]]:
-        """Join them; a set that is on both sides is not paired with itself."""
+        """Join them."""
         assert b is not None
         order = np.argsort(self.rows)
         here, there = (
             JoinSide.of(self.sets, order[np.searchsorted(self.rows, side, sorter=order)], self.maps) for side in (a, b)
         )
         for left, right, similarity in join.pairs(here, there):
-            one, other = self.rows[here.rows[left]], self.rows[there.rows[right]]
-            apart = one != other
-            yield (one[apart], other[apart], similarity[apart]), join.position, True
+            yield (self.rows[here.rows[left]], self.rows[there.rows[right]], similarity), join.position, True
 
 
 @dataclass(frozen=True)

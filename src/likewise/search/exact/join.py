@@ -97,8 +97,7 @@ def passes(a: JoinSide, b: JoinSide | None, bounds: Bounds, textbook: bool, time
         other = a if b is None else b
         theirs = Lengths.of(other.sizes, bounds, textbook, times)
         low = np.searchsorted(other.sizes, mine.shortest)
-        itself = np.arange(len(a)) if b is None else none
-        yield Pass(a, mine.probe, other, theirs, low, np.full(len(a), len(other)), itself)
+        yield Pass(a, mine.probe, other, theirs, low, np.full(len(a), len(other)), _itself(a, other))
     elif b is None:
         low = np.searchsorted(a.sizes, mine.shortest)
         yield Pass(a, mine.probe, a, mine, low, np.arange(len(a)), none)
@@ -108,6 +107,16 @@ def passes(a: JoinSide, b: JoinSide | None, bounds: Bounds, textbook: bool, time
         yield Pass(a, mine.probe, b, theirs, low, high, none)
         low, high = np.searchsorted(a.sizes, theirs.shortest), np.searchsorted(a.sizes, b.sizes)
         yield Pass(b, theirs.probe, a, mine, low, high, np.full(len(b), -1), swapped=True)
+
+
+def _itself(a: JoinSide, b: JoinSide) -> Ints:
+    """Return the place of each set of a in b, -1 if it is not there: a set that is on both sides is no pair."""
+    if not len(b) or a.sets is not b.sets:
+        return np.full(len(a), -1)
+    order = np.argsort(b.rows)
+    place = order[np.minimum(np.searchsorted(b.rows, a.rows, sorter=order), len(b) - 1)]
+    found: Ints = np.where(b.rows[place] == a.rows, place, -1)
+    return found
 
 
 @dataclass
@@ -175,8 +184,7 @@ class Join:
 
     def _count_lengths(self, task: Pass) -> None:
         self.facts.length += int(np.maximum(task.high - task.low, 0).sum())
-        if task.probes is task.indexed and not self.bounds.symmetric:
-            self.facts.length -= len(task.probes)
+        self.facts.length -= int((task.itself >= 0).sum())
 
     def _run(self, a: JoinSide, b: JoinSide | None, use: Callable[[Pass, Ints, Ints, Numbers], T]) -> Iterator[T]:
         """Index the sets block by block, probe each block, and yield what `use` makes of the candidates."""
