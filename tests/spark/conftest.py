@@ -3,6 +3,7 @@
 `make soak` runs them all once more with a session of Spark Connect, whose server is a process of its own.
 """
 
+import gc
 import os
 import re
 import shutil
@@ -91,6 +92,11 @@ def connect_url(tmp_path_factory):
         assert server.poll() is None, (folder / "log").read_text()
         time.sleep(0.2)
     yield f"sc://127.0.0.1:{port}"
+    from pyspark.sql.connect.client import SparkConnectClient
+
+    # a client that is still open when Python ends asks its server, which is gone then, for ten minutes
+    for client in [one for one in gc.get_objects() if isinstance(one, SparkConnectClient)]:
+        client.close()
     server.kill()
     server.wait()
 
