@@ -29,6 +29,7 @@ from likewise.errors import InputError, OutputError
 from likewise.io.disk import disk_errors, register
 from likewise.io.remote import CHANGED, ChangedObject, RemoteObject, look_up, scheme_of
 from likewise.io.transfer import CONDITIONAL, read_range, stream_to
+from likewise.kernels.cache import user_folder
 
 PIECE = 8 << 20
 """Bytes of one request at most: long enough that its beginning does not count, and eight fit any memory."""
@@ -158,12 +159,9 @@ class MirroredObject:
                 raise InputError(f"{self.url}: reading was given up")
             data = read_range(self.known, *piece)
             with disk_errors(self.path):
-                handle = os.open(self.path, os.O_WRONLY)
-                try:
-                    os.lseek(handle, piece[0], os.SEEK_SET)
-                    _write(handle, data)
-                finally:
-                    os.close(handle)
+                with open(self.path, "r+b") as content:
+                    content.seek(piece[0])
+                    content.write(data)
                 with self._lock:
                     with open(self._log, "a") as log:
                         log.write(f"{piece[0]} {piece[1]} {zlib.crc32(data)}\n")
@@ -363,12 +361,6 @@ def _pool() -> ThreadPoolExecutor:
     return _pool_of(os.getpid())
 
 
-def _write(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
-
-
 def _key(known: RemoteObject) -> str:
     """Return a name for a version of an object; one whose version is not known is never the same as another."""
     version = known.version or f"{os.getpid()} {time.time_ns()}"
@@ -377,14 +369,10 @@ def _key(known: RemoteObject) -> str:
 
 def cache_folder() -> Path:
     """Return the user's folder for what can be fetched or made again, which is there."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    for root in (Path(home), Path(tempfile.gettempdir()) / f"likewise-{getattr(os, 'getuid', int)()}"):
-        with suppress(OSError):
-            folder = root / "likewise"
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if os.access(folder, os.W_OK | os.X_OK):
-                return folder
-    raise OutputError(f"{home}: there is no folder for files that are fetched; set XDG_CACHE_HOME to one")
+    folder = user_folder("")
+    if folder is None:
+        raise OutputError("there is no folder for files that are fetched; set XDG_CACHE_HOME to one")
+    return folder
 
 
 def mirror_folder() -> Path:

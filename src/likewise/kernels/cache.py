@@ -74,13 +74,16 @@ def cache_directory() -> Path | None:
     digest = hashlib.sha256(sources().encode())
     digest.update(f"{numba.__version__} {platform.machine()} {platform.python_version()}".encode())
     mode = "".join(str(int(flag)) for flag in (config.DISABLE_JIT, config.BOUNDSCHECK or 0))
-    name = f"{digest.hexdigest()[:16]}-{mode}"
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    return user_folder(f"kernels/{digest.hexdigest()[:16]}-{mode}", os.environ.get("NUMBA_CACHE_DIR"))
+
+
+def user_folder(name: str, chosen: str | None = None) -> Path | None:
+    """Return a folder in the user's cache, or in `chosen`, created if necessary; None if no location is writable."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     user = getattr(os, "getuid", int)()
     roots = [Path(chosen)] if chosen else [Path(home), Path(tempfile.gettempdir()) / f"likewise-{user}"]
     for root in roots:
-        folder = root / "likewise" / "kernels" / name
+        folder = root / "likewise" / name
         with suppress(OSError):
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not chosen and root is roots[-1] and root.stat().st_uid != user:

@@ -18,6 +18,7 @@ from likewise.base.runlog import RunLog
 from likewise.errors import ParameterError
 from likewise.io.ids import names, unique_ids
 from likewise.io.read import Aside, ReadOptions, Source, open_source
+from likewise.io.read.tables import alone
 from likewise.io.spill import TextBuilder, stored_chunks
 from likewise.io.workspace import Draft, Workspace
 from likewise.search.items import Items, SetItems, TextItems
@@ -126,10 +127,10 @@ def _read(
             lengths.append(np.diff(chunk.offsets))
             builder.add(chunk)
             if "id" in batch.schema.names:
-                ids.append(batch.column("id"))
+                ids.append(alone(batch.column("id")))
             for role in batch.schema.names:
                 if role.startswith("score"):
-                    scores.setdefault(role, []).append(batch.column(role))
+                    scores.setdefault(role, []).append(alone(batch.column(role)))
             tick(batch.num_rows)
         log.counts["bytes"] = log.counts.get("bytes", 0) + builder.bytes
         chunks, table = builder.finish()

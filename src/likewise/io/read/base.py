@@ -241,7 +241,7 @@ class FileSource(Source):
     """The files that are read, with their sizes."""
 
     @property
-    def total_bytes(self) -> int:
+    def total_bytes(self) -> int | None:
         """Size of the files on disk."""
         return sum(file.bytes for file in self.inputs)
 

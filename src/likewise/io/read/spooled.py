@@ -52,7 +52,7 @@ class SpooledRows(TableFiles):
         return []
 
     @property
-    def total_bytes(self) -> None:  # type: ignore[override]
+    def total_bytes(self) -> None:
         """Not known, as of any object."""
         return
 

@@ -411,8 +411,8 @@ class Stretch:
         """Return the stretch for rows that were read."""
         if batch.batch is None:
             return cls(pa.array([], pa.string()), None, batch.rows, stored, seconds, drawn)
-        ids = _alone(batch.batch.column("id")) if "id" in batch.batch.schema.names else None
-        return cls(_alone(batch.batch.column("text")), ids, batch.rows, stored, seconds, drawn)
+        ids = alone(batch.batch.column("id")) if "id" in batch.batch.schema.names else None
+        return cls(alone(batch.batch.column("text")), ids, batch.rows, stored, seconds, drawn)
 
     @property
     def text_bytes(self) -> int:
@@ -421,7 +421,7 @@ class Stretch:
         return int(offsets[-1] - offsets[0])
 
 
-def _alone(array: pa.Array) -> pa.Array:
+def alone(array: pa.Array) -> pa.Array:
     """Copy an array, so that the larger one it is a slice of can be freed."""
     return pa.concat_arrays([array, array.slice(0, 0)])
 
