@@ -155,8 +155,6 @@ def dedup(
     """
     from likewise.jobs import dedup as job
 
-    if unit is not None and (engine == "spark" or checks.is_spark_frame(source)):
-        raise ParameterError("The 'unit' parameter of dedup is for engine='local' only; on Spark it cuts nothing.")
     against = list(against) if isinstance(against, list) else [] if against is None else [against]
     request = job.DedupRequest(
         source=source, text=text, id=id, shingle=shingle, threshold=threshold, measure=measure, recall=recall,
@@ -178,6 +176,10 @@ def dedup(
         checks.unused("dedup", {"group": (group, None)}, "with 'unit'")
         chosen = "first" if keep is None else str(request.policy)
         rules = UnitRules(unit, min_words, more_than, min_left, chosen)
+        if on_spark:
+            from likewise.spark.units import dedup_units as units_on_spark
+
+            return cast("Dedup", units_on_spark(request, rules))
         with output(out) as folder:
             return cast("Dedup", dedup_units(replace(request, out=folder), rules))
     of_units = {"min_words": (min_words, 5), "more_than": (more_than, 1), "min_left": (min_left, 1)}

@@ -172,7 +172,7 @@ def resumed(spark, tmp_path_factory):
 
     out = folder / "spark"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("likewise.spark.dedup.publish_frames", fail)
+        patch.setattr("likewise.spark.run.publish_frames", fail)
         with pytest.raises(KeyboardInterrupt):
             likewise.dedup(given, engine="spark", out=out, **settings)
     assert not (out / "run.json").exists()

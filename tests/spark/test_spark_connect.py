@@ -41,7 +41,7 @@ def test_files_a_run_that_is_resumed_and_another_threshold(connect, tmp_path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("likewise.spark.dedup.publish_frames", fail)
+        patch.setattr("likewise.spark.run.publish_frames", fail)
         with pytest.raises(KeyboardInterrupt):
             likewise.dedup(given, engine="spark", out=tmp_path / "out", **settings)
     seen = []

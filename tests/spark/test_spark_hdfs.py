@@ -34,7 +34,7 @@ def test_files_and_results_of_hdfs(spark, store, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("likewise.spark.dedup.publish_frames", fail)
+        patch.setattr("likewise.spark.run.publish_frames", fail)
         with pytest.raises(KeyboardInterrupt):
             likewise.dedup(given, engine="spark", out=out, **settings)
     disk = store.root / "results" / "run"

@@ -19,9 +19,9 @@ from likewise.io.workspace import Workspace
 from likewise.jobs.result import Result, aside_table, check_ending
 
 
-def check_cuttable(source: Source, html: bool, refused: str, instead: str = "") -> None:
-    """Raise unless the texts are stored as they are compared."""
-    strange = next((one for one in source.describe() if one.get("format") == "warc"), None)
+def check_cuttable(inputs: list[dict[str, Any]], html: bool, refused: str, instead: str = "") -> None:
+    """Raise unless the texts are stored as they are compared; inputs: what a source tells about its files."""
+    strange = next((one for one in inputs if one.get("format") == "warc"), None)
     if html or strange:
         what = strange["file"] if strange else "HTML pages"
         raise ParameterError(f"{refused} for {what}: its text is not stored as it is compared.{instead}")

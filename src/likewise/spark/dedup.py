@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, cast
@@ -13,9 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.base.arrays import Hashes, Ints, to_arrow
-from likewise.base.runlog import run_json
 from likewise.jobs.dedup import DedupRequest
-from likewise.jobs.result import aside_table
 from likewise.search.cluster import NONE, Keep, note_unlisted, removals
 from likewise.search.matches import count_different
 from likewise.search.plan import Executor, find
@@ -28,15 +25,13 @@ from likewise.spark.direct import PART, PLACE
 from likewise.spark.exchange import KIND, SCHEMA, collected
 from likewise.spark.executor import Found, GatheredExecutor, SpreadExecutor
 from likewise.spark.folder import RunFolder
-from likewise.spark.in_place import check_unchanged
 from likewise.spark.output import CLUSTERS, ROW, RowFiles, finish, laid, to_frame, write_arrow, write_frame
-from likewise.spark.result import SparkDedup, publish_frames
+from likewise.spark.result import SparkDedup
 from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.session import quiet, session_of, spark_errors
 from likewise.spark.source import quoted
 from likewise.spark.spread import LargeMatches, SpreadTables
 from likewise.spark.state import KeptState
-from likewise.spark.store import WORK, measuring
 from likewise.spark.tables import DriverTables
 
 OWNER = "dedup"
@@ -178,15 +173,6 @@ class Answer:
         frame, schema = part.frame.select(PART, PLACE, *columns), part.frame.select(*columns).schema
         return frame.mapInArrow(partial(_kept, numbering=self._numbering, removed=removed), schema)
 
-    def stats(self) -> dict[str, Any]:
-        """Return the content of run.json."""
-        run = self.run
-        details = run.log.details
-        details["spark"] = run.described()
-        if run.checkpoints.resumed:
-            details["resumed"] = run.checkpoints.resumed
-        return run_json(self.command, self.parameters, [self.corpus.parts[-1]], run.log)
-
     def _save_state(self, folder: RunFolder) -> None:
         assert self.state is not None
         gone = self.tables.gone
@@ -243,24 +229,10 @@ class Answer:
         own = direct is not None and isinstance(self.tables, DriverTables) and (column is None or direct.plain(column))
         if own and run.folder.local is not None:
             frames["kept"], frames["clusters.parquet"] = self._write_rows, self._write_clusters
-        aside = self.corpus.parts[-1].aside
-        if aside:
-            frames["aside.parquet"] = lambda place: write_arrow(aside_table(aside), place)
-        found: dict[str, Any] = {}
-        with ExitStack() as writing:
-            writing.enter_context(run.log.stage("write"))
-            measured = writing.enter_context(measuring(run.session, "write", run.checkpoints.progress))
-
-            def finished() -> dict[str, Any]:
-                check_unchanged(run.session, run.inputs[0], self.corpus.parts[-1])
-                writing.close()
-                run.checkpoints.metrics["write"] = measured.to_dict()
-                found.update(self.stats())
-                return found
-
-            publish_frames(run.folder, frames, finished, None if self.state is None else self._save_state)
-        run.checkpoints.finish(run.folder / WORK)
-        return SparkDedup(run.folder, found, aside)
+        part = self.corpus.parts[-1]
+        stats = partial(run.stats, self.command, self.parameters, [part])
+        state = None if self.state is None else self._save_state
+        return run.publish(part, frames, stats, SparkDedup, part.aside, state)
 
 
 def _alone(batches: Iterator[Any], numbering: Any, known: Any, broken: Any, as_text: bool) -> Iterator[Any]:

@@ -58,6 +58,34 @@ def row_set(frame: Any, total: int) -> RowSet:
     return RowSet(total, parcel_rows(packed.selectExpr(A, f"{A} as {B}").mapInArrow(partial(_packed, kind=0), SCHEMA)))
 
 
+def values_of(corpus: Corpus, rows: RowSet, column: str, frame: Any = None, cast: bool = False) -> Any:
+    """Return (row, value) of some rows: a column of the corpus, or of a table like it."""
+    from pyspark.sql.types import DoubleType, LongType, StructField, StructType
+
+    given = corpus.parts[0].frame if frame is None else frame
+    chosen = given.select(PART, PLACE, quoted(column))
+    kind = DoubleType() if cast else chosen.schema[column].dataType
+    schema = StructType([StructField(ROW, LongType()), StructField(VALUE, kind)])
+    known = corpus.broadcast(rows)
+    sender = partial(_members, numbering=corpus.shared_numbering, known=known, cast=column if cast else "")
+    return chosen.mapInArrow(sender, schema)
+
+
+def positions_of(corpus: Corpus, rows: Any) -> Any:
+    """Return (row, value) of a table of rows: their numbers in the input, those set aside counted."""
+    broken = corpus.broadcast(corpus.parts[0].broken)
+    return rows.mapInArrow(partial(_positions, broken=broken), f"{ROW} bigint, {VALUE} bigint")
+
+
+def named(frame: Any, ids: Any | None, columns: dict[str, str]) -> Any:
+    """Return a table with the ids of rows (row, value), under new names, in place of their numbers."""
+    if ids is not None:
+        for old in columns:
+            frame = frame.join(ids.selectExpr(f"row as {old}", f"{VALUE} as _{old}"), old).drop(old)
+            frame = frame.withColumnRenamed(f"_{old}", old)
+    return frame.withColumnsRenamed(columns)
+
+
 @dataclass(frozen=True)
 class LargeMembers:
     """The rows of a corpus that have a copy, an equal set, or a pair.
@@ -104,25 +132,13 @@ class LargeMembers:
         """The rows, as a set."""
         return row_set(self.frame, len(self.corpus))
 
-    def values(self, column: str | None, frame: Any = None, cast: bool = False) -> Any:
+    def values(self, column: str, frame: Any = None, cast: bool = False) -> Any:
         """Return (row, value) of the members: a column of the corpus, or of a table like it."""
-        from pyspark.sql.types import DoubleType, LongType, StructField, StructType
-
-        given = self.corpus.parts[0].frame if frame is None else frame
-        chosen = given.select(PART, PLACE, quoted(str(column)))
-        kind = DoubleType() if cast else chosen.schema[str(column)].dataType
-        schema = StructType([StructField(ROW, LongType()), StructField(VALUE, kind)])
-        known = self.corpus.broadcast(self.rows)
-        sender = partial(
-            _members, numbering=self.corpus.shared_numbering, known=known, cast=str(column) if cast else ""
-        )
-        return chosen.mapInArrow(sender, schema)
+        return values_of(self.corpus, self.rows, column, frame, cast)
 
     def positions(self) -> Any:
         """Return (row, value) of the members: the numbers of rows in the input, those set aside counted."""
-        broken = self.corpus.broadcast(self.corpus.parts[0].broken)
-        rows = self.frame.select(ROW)
-        return rows.mapInArrow(partial(_positions, broken=broken), f"{ROW} bigint, {VALUE} bigint")
+        return positions_of(self.corpus, self.frame.select(ROW))
 
     @cached_property
     def ranked(self) -> Any:

@@ -58,7 +58,7 @@ def write_arrow(table: pa.Table, place: RunFolder) -> None:
 
 def add_file(table: pa.Table, folder: str, name: str) -> None:
     """Write a table as one file of a dataset in a folder of this machine."""
-    with _Sheet(folder, file_name(name), table.schema, [], os.getpid()) as sheet:
+    with Sheet(folder, file_name(name), table.schema, [], os.getpid()) as sheet:
         for start in range(0, table.num_rows, ROWS):
             sheet.add(table.slice(start, ROWS))
 
@@ -75,7 +75,7 @@ def finish(place: RunFolder) -> None:
         pass
 
 
-class _Sheet:
+class Sheet:
     """A Parquet file that appears under its name when it is complete."""
 
     def __init__(self, folder: str, name: str, schema: pa.Schema, long: list[str], attempt: int) -> None:
@@ -86,7 +86,7 @@ class _Sheet:
         self._held: list[pa.Table] = []
         self._rows = self._bytes = 0
 
-    def __enter__(self) -> _Sheet:
+    def __enter__(self) -> Sheet:
         import pyarrow.parquet as pq
 
         try:
@@ -198,8 +198,8 @@ def _written(number: int, split: FileSplit, plan: Any) -> Iterator[Any]:
     first, count = split.first + files.starts[split.part], 0
     known = files.read(first, first + sum(split.rows))
     with ExitStack() as sheets:
-        kept = sheets.enter_context(_Sheet(files.kept, name, files.schema, [files.text], attempt))
-        clusters = sheets.enter_context(_Sheet(files.clusters, name, files.cluster_schema, [], attempt))
+        kept = sheets.enter_context(Sheet(files.kept, name, files.schema, [files.text], attempt))
+        clusters = sheets.enter_context(Sheet(files.clusters, name, files.cluster_schema, [], attempt))
         for places, batch in read(split, files.schema.names):
             rows = places + files.starts[split.part]
             stays = ~files.gone.has(rows)

@@ -27,14 +27,18 @@ from likewise.spark.store import WORK
 ANSWER = "answer"
 
 
-class SparkDedup(Result):
-    """The result of `dedup` on Spark: `.kept`, `.removed`, `.pairs` and `.clusters` are Spark DataFrames.
+class SparkResult(Result):
+    """Tables of a run on Spark as Spark DataFrames: `.kept`, the documents that are left, and those of the job.
 
     `.stats` is the content of run.json; `.aside` has the rows that were set aside under on_error="skip": file, row
     and reason. `.save(directory)` writes everything.
     """
 
-    files: ClassVar[dict[str, str]] = {**Dedup.files, "kept": "kept"}
+    files: ClassVar[dict[str, str]]
+    outputs: ClassVar[tuple[str, ...]] = Dedup.outputs
+    """Everything such a run can leave in its folder, besides run.json."""
+    commands: ClassVar[tuple[str, ...]] = Dedup.commands
+    """The commands whose results it replaces."""
 
     def __init__(self, folder: RunFolder, stats: dict[str, Any], aside: list[Aside]) -> None:
         self._folder = folder
@@ -48,6 +52,42 @@ class SparkDedup(Result):
     def kept(self) -> Any:
         """The surviving rows with all their columns."""
         return self._table("kept")
+
+    def _arrow_table(self, name: str) -> Any:
+        return getattr(self, name).toArrow()
+
+    def save(self, directory: str | os.PathLike[str]) -> Path | str:  # type: ignore[override]
+        """Write the tables as partitioned Parquet and run.json to a folder, and return the folder: a URL as it is."""
+        path = os.fspath(directory)
+        session = self._folder.session
+        mounted = path if "://" in path or is_connect(session) else f"file://{os.path.abspath(path)}"
+        target = folder_at(session, located(session, mounted))
+        check_free(target, kind=type(self))
+        details = {name: value for name, value in self.stats["details"].items() if name != "state"}
+        stats = {**self.stats, "details": details}
+        names = [*self._written(), *(["aside.parquet"] if self.aside else [])]
+        publish_frames(target, {name: partial(self._copy, name) for name in names}, lambda: stats, kind=type(self))
+        return path if "://" in path else Path(path)
+
+    def _written(self) -> Iterable[str]:
+        """Return the names of the tables that are written."""
+        return self.files
+
+    def _copy(self, name: str, place: RunFolder) -> None:
+        write_frame(self._table(name), place)
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{type(self).__name__}</b>: {html.escape(self._summary())}</p>"
+
+
+class SparkDedup(SparkResult):
+    """The result of `dedup` on Spark: `.kept`, `.removed`, `.pairs` and `.clusters` are Spark DataFrames.
+
+    `.stats` is the content of run.json; `.aside` has the rows that were set aside under on_error="skip": file, row
+    and reason. `.save(directory)` writes everything.
+    """
+
+    files: ClassVar[dict[str, str]] = {**Dedup.files, "kept": "kept"}
 
     @cached_property
     def removed(self) -> Any:
@@ -64,22 +104,6 @@ class SparkDedup(Result):
         """Every document: id, cluster, size, keeper."""
         return self._table("clusters.parquet")
 
-    def _arrow_table(self, name: str) -> Any:
-        return getattr(self, name).toArrow()
-
-    def save(self, directory: str | os.PathLike[str]) -> Path | str:  # type: ignore[override]
-        """Write the tables as partitioned Parquet and run.json to a folder, and return the folder: a URL as it is."""
-        path = os.fspath(directory)
-        session = self._folder.session
-        mounted = path if "://" in path or is_connect(session) else f"file://{os.path.abspath(path)}"
-        target = folder_at(session, located(session, mounted))
-        check_free(target)
-        details = {name: value for name, value in self.stats["details"].items() if name != "state"}
-        stats = {**self.stats, "details": details}
-        names = [*self.files, *(["aside.parquet"] if self.aside else [])]
-        publish_frames(target, {name: partial(self._copy, name) for name in names}, lambda: stats)
-        return path if "://" in path else Path(path)
-
     def explain(self, id_a: Any, id_b: Any) -> SetReason | VectorReason:
         """Return why two documents are a pair or not: what they share, how similar they are, what became of them.
 
@@ -92,30 +116,24 @@ class SparkDedup(Result):
             )
         return explain_run(self._folder.local, id_a, id_b)
 
-    def _copy(self, name: str, place: RunFolder) -> None:
-        write_frame(self._table(name), place)
-
     def _summary(self) -> str:
         counts = self.stats["counts"]
         return f"{counted(counts['items'], 'item')}, {counts['kept']:,} kept, {counts['removed']:,} removed"
 
-    def _repr_html_(self) -> str:
-        return f"<p><b>{type(self).__name__}</b>: {html.escape(self._summary())}</p>"
 
-
-def check_free(folder: RunFolder, inputs: Iterable[str] = ()) -> None:
-    """Raise if a folder has something that a result must not replace; inputs are URIs or paths."""
+def check_free(folder: RunFolder, inputs: Iterable[str] = (), kind: type[SparkResult] = SparkDedup) -> None:
+    """Raise if a folder has something that a result of this kind must not replace; inputs are URIs or paths."""
     names = folder.names()
     root = folder.path.removeprefix("file://")
     for path in inputs:
-        if any(path.startswith(f"{root}/{name}") for name in Dedup.outputs):
+        if any(path.startswith(f"{root}/{name}") for name in kind.outputs):
             raise OutputError(f"{folder.path}: this run would replace its own input {path}; choose another folder")
     if names and MANIFEST not in names and WORK not in names:
         raise OutputError(
             f"{folder.path}: the folder is not empty and was not made by likewise; choose another, or empty it"
         )
     text = (folder / MANIFEST).read() or ""
-    if text and not any(f'"command": "{command}"' in text for command in Dedup.commands):
+    if text and not any(f'"command": "{command}"' in text for command in kind.commands):
         raise OutputError(f"{folder.path}: the folder has the result of another command; choose another folder")
 
 
@@ -124,6 +142,7 @@ def publish_frames(
     writers: dict[str, Callable[[RunFolder], None]],
     stats: Callable[[], dict[str, Any]],
     state: Callable[[RunFolder], None] | None = None,
+    kind: type[SparkResult] = SparkDedup,
 ) -> None:
     """Write Parquet datasets beside the result of an earlier run, and put them in its place.
 
@@ -137,7 +156,7 @@ def publish_frames(
     if state is not None:
         state(staged / FOLDER)
     (folder / MANIFEST).remove()
-    for name in Dedup.outputs:
+    for name in kind.outputs:
         (folder / name).remove()
     for name in [*writers, *([] if state is None else [FOLDER])]:
         (staged / name).move(folder / name)

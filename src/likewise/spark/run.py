@@ -5,19 +5,20 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from likewise.base import checks
 from likewise.base.arrays import Ints
-from likewise.base.runlog import RunLog
+from likewise.base.runlog import RunLog, run_json
 from likewise.errors import ColumnError, InputError, ParameterError
-from likewise.io.read import ReadOptions
+from likewise.io.read import Aside, ReadOptions
 from likewise.jobs.inputs import SearchRequest
+from likewise.jobs.result import aside_table
 from likewise.search.cluster import NUMBER, Keep
 from likewise.search.load import BYTES_A_WORD
 from likewise.shingle import Shingler, Words, parse_shingler
@@ -25,17 +26,19 @@ from likewise.spark.context import check_machines, check_seen, is_connect, maste
 from likewise.spark.corpus import MOST_JOINED, Corpus
 from likewise.spark.direct import SIZE, TEXT
 from likewise.spark.folder import RunFolder, folder_at, located
-from likewise.spark.in_place import deposited
-from likewise.spark.result import check_free
+from likewise.spark.in_place import check_unchanged, deposited
+from likewise.spark.output import write_arrow
+from likewise.spark.result import SparkDedup, SparkResult, check_free, publish_frames
 from likewise.spark.session import bounded, session_of, spark_errors
 from likewise.spark.source import Deposit, SparkInput, open_input, quoted
-from likewise.spark.store import WORK, Checkpoints
+from likewise.spark.store import WORK, Checkpoints, measuring
 
 APART = ("owner", "source", "other", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master")
 """Parameters that a run may change when it continues another, or whose content is compared instead."""
 ANSWERING = ("measure", "group", "explain")
 """Parameters that Spark does not know, and without which a run would answer another question."""
 LENGTH = "length"
+Published = TypeVar("Published", bound=SparkResult)
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,41 @@ class ClusterRun:
         """Return where the run ran and what its steps cost, for run.json."""
         where = {"master": master_of(self.session), "connect": is_connect(self.session)}
         return {**where, "version": self.session.version, "steps": self.checkpoints.metrics}
+
+    def stats(self, command: str, parameters: dict[str, Any], inputs: list[Any]) -> dict[str, Any]:
+        """Return the content of run.json."""
+        self.log.details["spark"] = self.described()
+        if self.checkpoints.resumed:
+            self.log.details["resumed"] = self.checkpoints.resumed
+        return run_json(command, parameters, inputs, self.log)
+
+    def publish(
+        self,
+        part: Deposit,
+        writers: dict[str, Callable[[RunFolder], None]],
+        stats: Callable[[], dict[str, Any]],
+        kind: type[Published],
+        aside: list[Aside],
+        state: Callable[[RunFolder], None] | None = None,
+    ) -> Published:
+        """Write the tables of the result and run.json, and remove the steps. part: what must not have changed."""
+        if aside:
+            writers = {**writers, "aside.parquet": lambda place: write_arrow(aside_table(aside), place)}
+        found: dict[str, Any] = {}
+        with ExitStack() as writing:
+            writing.enter_context(self.log.stage("write"))
+            measured = writing.enter_context(measuring(self.session, "write", self.checkpoints.progress))
+
+            def finished() -> dict[str, Any]:
+                check_unchanged(self.session, self.inputs[0], part)
+                writing.close()
+                self.checkpoints.metrics["write"] = measured.to_dict()
+                found.update(stats())
+                return found
+
+            publish_frames(self.folder, writers, finished, state, kind)
+        self.checkpoints.finish(self.folder / WORK)
+        return kind(self.folder, found, aside)
 
     def shingler(self, corpus: Corpus) -> Shingler:
         """Return the shingler; where its k depends on the lengths of the documents, the k for these."""
@@ -184,12 +222,16 @@ Opening = Callable[[Any, Any, ReadOptions, int], SparkInput]
 
 @contextmanager
 def begun(
-    request: SearchRequest, earlier: list[Any] | None = None, fresh: bool = False, opening: Opening = open_input
+    request: SearchRequest,
+    earlier: list[Any] | None = None,
+    fresh: bool = False,
+    opening: Opening = open_input,
+    kind: type[SparkResult] = SparkDedup,
 ) -> Iterator[ClusterRun]:
     """Open the session, the folder and the inputs of a run; close what it leaves behind.
 
-    earlier: what tells the runs that documents are compared with from others. fresh: whether an interrupted run is
-    begun anew.
+    earlier: what tells the runs that documents are compared with, or further settings, from others. fresh: whether an
+    interrupted run is begun anew. kind: the result, for what it may replace.
     """
     check_parameters(request)
     session, limit = session_of(request.owner, request.sources, request.master), request.resources.budget.total
@@ -201,7 +243,7 @@ def begun(
             inputs = [opening(session, source, request.options, limit) for source in request.sources]
             folder, lasting = _folder(session, request, scratch)
             if lasting:
-                check_free(folder, [path for one in inputs for path in one.files])
+                check_free(folder, [path for one in inputs for path in one.files], kind)
             check_seen(session, folder, folder / WORK)
             known = [one.identity for one in inputs]
             identity = None

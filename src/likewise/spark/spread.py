@@ -21,7 +21,7 @@ from likewise.search.recall.certificate import certified
 from likewise.spark.copies import Repeated
 from likewise.spark.corpus import among
 from likewise.spark.large_pairs import LargePairs
-from likewise.spark.members import VALUE, A, B, LargeMembers, from_parcels, row_set, to_parcels
+from likewise.spark.members import A, B, LargeMembers, from_parcels, named, row_set, to_parcels
 from likewise.spark.rounds import CHOSEN, EDGE, Rounds
 from likewise.spark.rowset import RowSet
 from likewise.spark.universe import Universe
@@ -228,12 +228,7 @@ class SpreadTables:
 
     def _named(self, frame: Any, columns: dict[str, str]) -> Any:
         """Return a table with the ids of rows, under new names, in place of their numbers."""
-        ids = self._names
-        if ids is not None:
-            for old in columns:
-                frame = frame.join(ids.selectExpr(f"row as {old}", f"{VALUE} as _{old}"), old).drop(old)
-                frame = frame.withColumnRenamed(f"_{old}", old)
-        return frame.withColumnsRenamed(columns)
+        return named(frame, self._names, columns)
 
     def pairs(self) -> Any:
         """Return the pairs."""

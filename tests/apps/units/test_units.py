@@ -246,7 +246,6 @@ def test_rows_that_are_set_aside(tmp_path):
         ({"unit": "lines", "method": "exact"}, "The 'method' parameter of dedup has no effect with 'unit'"),
         ({"unit": "lines", "estimate": True}, "The 'estimate' parameter of dedup has no effect with 'unit'"),
         ({"unit": "lines", "against": "x"}, "The 'against' parameter of dedup has no effect with 'unit'"),
-        ({"unit": "lines", "engine": "spark"}, "The 'unit' parameter of dedup is for engine='local' only"),
         ({"unit": "lines", "html": True}, "nothing to cut for HTML pages"),
         ({"min_words": 3}, "The 'min_words' parameter of dedup has no effect without 'unit'"),
         ({"more_than": 3}, "The 'more_than' parameter of dedup has no effect without 'unit'"),

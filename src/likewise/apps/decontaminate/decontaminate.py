@@ -146,7 +146,7 @@ def decontaminate(
     reader = DocumentReader(open_source(files_of(corpus) or corpus, options), options)
     if action == "cut":
         refused = f"The 'action' parameter of {OWNER} cannot be 'cut'"
-        check_cuttable(reader.source, html, refused, " Use 'drop' or 'report'.")
+        check_cuttable(reader.source.describe(), html, refused, " Use 'drop' or 'report'.")
     named = None if columns is None else tuple(checks.listed(OWNER, "columns", columns, "a list of columns"))
     with log.stage("tests"):
         reading = ReadOptions(id=test_id, lines=test_lines, owner=OWNER, **shared, **sizes)

@@ -114,19 +114,25 @@ def _chunk_cuts(first: int, chunk: TextChunk, cuts: Ints, rules: Any, names: Any
     """Find the places of some cuts in their documents, of which the first has the number `first`."""
     here = cuts.copy()
     here[:, 0] -= first
-    lengths = (here[:, 1] & LOW) - (here[:, 1] >> 32)
-    facts, spans = np.empty((len(here), 2), np.int64), np.empty((len(here), 3), np.int64)
-    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
-    text = np.empty(int(offsets[-1]), np.uint8)
-    how = Words(1).recipe().units
-    count = cut_units(chunk.data, chunk.offsets, how, rules.paragraphs, here, facts, spans, text)
-    if count < 0:
-        raise InputError(CHANGED)
-    texts = pa.Array.from_buffers(pa.large_string(), len(here), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
+    facts, texts, spans = placed_cuts(chunk, here, rules)
     numbers = (facts[:, 0], facts[:, 1], cuts[:, WORDS])
     columns = [names.take(to_arrow(cuts[:, 0])), *map(to_arrow, numbers), texts]
     columns += [names.take(to_arrow(cuts[:, FIRST])), to_arrow(cuts[:, DOCUMENTS])]
     batch = pa.RecordBatch.from_arrays(columns, schema=_schema(names.type))
-    spans = spans[:count]
     spans[:, 0] += first
     return _ChunkCuts(batch, cuts[:, 0], cuts[:, WORDS], spans)
+
+
+def placed_cuts(chunk: TextChunk, cuts: Ints, rules: Any) -> tuple[Ints, Any, Ints]:
+    """Return the first and the last character of each cut, its text, and the spans of bytes that go: their document,
+    first and last byte. Documents are counted in the chunk."""
+    lengths = (cuts[:, 1] & LOW) - (cuts[:, 1] >> 32)
+    facts, spans = np.empty((len(cuts), 2), np.int64), np.empty((len(cuts), 3), np.int64)
+    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    text = np.empty(int(offsets[-1]), np.uint8)
+    how = Words(1).recipe().units
+    count = cut_units(chunk.data, chunk.offsets, how, rules.paragraphs, cuts, facts, spans, text)
+    if count < 0:
+        raise InputError(CHANGED)
+    texts = pa.Array.from_buffers(pa.large_string(), len(cuts), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
+    return facts, texts, spans[:count]

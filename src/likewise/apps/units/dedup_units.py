@@ -31,6 +31,7 @@ NO_EFFECT = (
     "ignore_common", "certify", "fresh", "against", "add", "state", "within", "vector",
 )  # fmt: skip
 """Parameters of the search for similar documents, and of what it leaves for later runs."""
+NOTHING_TO_CUT = f"The 'unit' parameter of {OWNER} has nothing to cut"
 READING = ("text", "id", "on_error", "encoding_errors", "lines", "html", "plain", "hidden")
 
 
@@ -63,7 +64,7 @@ def dedup_units(request: DedupRequest, rules: UnitRules) -> DedupUnits:
     source = request.opened()[0]
     if isinstance(source, Sets):
         raise ParameterError(f"The 'unit' parameter of {OWNER} needs texts, not Sets.")
-    check_cuttable(source, request.html, f"The 'unit' parameter of {OWNER} has nothing to cut")
+    check_cuttable(source.describe(), request.html, NOTHING_TO_CUT)
     out = None if request.out is None else Path(request.out)
     if out is not None:
         DedupUnits.check_folder(out, source.files)

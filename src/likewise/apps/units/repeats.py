@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,10 +56,15 @@ class RepeatedUnits:
         """Yield the cuts in the order of documents and of places in them."""
 
         def ordered(group: int) -> Ints:
-            rows = np.concatenate([np.empty((0, CUT_COLUMNS), np.int64), *self.cuts.blocks(group)])
-            return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+            return in_documents([np.empty((0, CUT_COLUMNS), np.int64), *self.cuts.blocks(group)])
 
         return in_order(ordered, range(self.groups), threads)
+
+
+def in_documents(blocks: list[Ints]) -> Ints:
+    """Return cuts in the order of documents and of places in them."""
+    rows = np.concatenate(blocks)
+    return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
 
 
 def number_of_groups(total_bytes: int | None, resources: Resources) -> int:
@@ -84,7 +89,7 @@ class UnitStore:
         shift = np.uint64(64 - self.groups.bit_length() + 1)
 
         def hashed(task: tuple[int, TextChunk]) -> tuple[Hashes, Ints]:
-            return _chunk_units(*task, rules)
+            return chunk_units(*task, rules)
 
         with log.stage("read", reader.source.total_rows or 0) as tick:
             for rows, numbers in in_order(hashed, reader.numbered(threads), threads):
@@ -102,13 +107,12 @@ def find_repeats(store: UnitStore, cuts: GroupedRows, rules: Any, threads: int, 
     lock, different = threading.Lock(), 0
 
     def count(group: int) -> int:
-        table = _counted(units, group)
+        table = counted_units(units.blocks(group), units.count(group))
         for block in units.blocks(group):
-            found = np.empty((len(block), CUT_COLUMNS), np.int64)
-            found = found[: repeated_units(block, table, rules.more_than, rules.keep == "none", found)]
+            found = repeated_in(block, table, rules)
             with lock:
-                cuts.add(found.copy(), found[:, 0] // consecutive)
-        return int(np.count_nonzero(table.facts[:, 2] > rules.more_than))
+                cuts.add(found, found[:, 0] // consecutive)
+        return different_units(table, rules)
 
     with log.stage("count", groups) as tick:
         for number in in_order(count, range(groups), threads):
@@ -118,7 +122,7 @@ def find_repeats(store: UnitStore, cuts: GroupedRows, rules: Any, threads: int, 
     return RepeatedUnits(cuts, groups, words, units.rows, different)
 
 
-def _chunk_units(first: int, chunk: TextChunk, rules: Any) -> tuple[Hashes, Ints]:
+def chunk_units(first: int, chunk: TextChunk, rules: Any) -> tuple[Hashes, Ints]:
     """Return the units of some documents that have enough words, and the number of words of each document."""
     lengths = np.diff(chunk.offsets)
     if lengths.max(initial=0) > LONGEST:
@@ -132,18 +136,29 @@ def _chunk_units(first: int, chunk: TextChunk, rules: Any) -> tuple[Hashes, Ints
     return rows[:count].copy(), words
 
 
-def _counted(units: GroupedRows, group: int) -> UnitTable:
-    """Return the table of the units of a group, with the number of documents that have each."""
-    table, count = _empty(min(SLOTS, 2 << units.count(group).bit_length())), 0
-    for block in units.blocks(group):
+def counted_units(blocks: Iterable[Hashes], count: int) -> UnitTable:
+    """Return the table of so many units, with the number of documents that have each; documents ascend."""
+    table, different = _empty(min(SLOTS, 2 << count.bit_length())), 0
+    for block in blocks:
         at = 0
         while at < len(block):
-            at, count = count_units(block, at, table, count)
+            at, different = count_units(block, at, table, different)
             if at < len(block):
                 larger = _empty(2 * len(table.facts))
                 move_units(table, larger)
                 table = larger
     return table
+
+
+def repeated_in(block: Hashes, table: UnitTable, rules: Any) -> Ints:
+    """Return those of some units that are cut."""
+    found = np.empty((len(block), CUT_COLUMNS), np.int64)
+    return found[: repeated_units(block, table, rules.more_than, rules.keep == "none", found)].copy()
+
+
+def different_units(table: UnitTable, rules: Any) -> int:
+    """Return how many different units of a table are cut."""
+    return int(np.count_nonzero(table.facts[:, 2] > rules.more_than))
 
 
 def _empty(slots: int) -> UnitTable:
