@@ -45,9 +45,7 @@ def test_a_name_is_a_function_or_a_class(name: str) -> None:
     assert value.__name__ == name
 
 
-@pytest.mark.parametrize(
-    "name", ["articles", "decontaminate", "fingerprints", "link", "mirrors", "passages", "recommend"]
-)
+@pytest.mark.parametrize("name", ["articles", "fingerprints", "link", "mirrors", "passages", "recommend"])
 def test_applications_are_found_by_their_name(name: str) -> None:
     """One name in Python, on the command line and in the folder."""
     from likewise.cli import COMMANDS

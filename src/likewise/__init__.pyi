@@ -2,7 +2,7 @@
 
 from . import apps, exact, measures, theory
 from .apps.articles import Articles, articles
-from .apps.decontaminate import Decontamination, decontaminate
+from .apps.decontaminate import Decontamination
 from .apps.fingerprints import Fingerprints, fingerprints
 from .apps.link import Links, link, relink
 from .apps.mirrors import Mirrors, mirrors
@@ -10,7 +10,7 @@ from .apps.passages import Explanation, Passages, explain, passages
 from .apps.recommend import Recommendations, recommend
 from .apps.units import DedupUnits
 from .base.arrays import Sets
-from .engines import dedup, pairs, rethreshold
+from .engines import decontaminate, dedup, pairs, rethreshold
 from .errors import (
     ColumnError,
     DamagedError,

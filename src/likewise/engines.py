@@ -25,6 +25,7 @@ from likewise.io.upload import fetched_folder, output
 from likewise.shingle import Shingler
 
 if TYPE_CHECKING:
+    from likewise.apps.decontaminate import Decontamination
     from likewise.jobs.against import Against
     from likewise.jobs.result import Dedup, Pairs
     from likewise.search.cluster import Keep
@@ -300,6 +301,66 @@ def pairs(
     from likewise.spark.pairs import pairs as on_spark
 
     return on_spark(request)
+
+
+def decontaminate(
+    corpus: Any, *, tests: Any, out: str | Path | None = None, action: str = "drop", text: str = "text",
+    id: str | None = None, columns: Sequence[str] | None = None, test_id: str | None = None, test_lines: bool = False,
+    length: int = 8, share: float = 0.5, common: int | None = None, rare: int = 3, lines: bool = False,
+    html: bool = False, plain: bool = False, hidden: bool = False, on_error: str = "stop",
+    encoding_errors: str = "strict", threads: int | None = None, memory: str | int | None = None,
+    batch_rows: int | None = None, progress: Progress | None = None, engine: str = "auto", master: str | None = None,
+) -> Decontamination:  # fmt: skip
+    """Find items of test sets that training documents contain, and remove these documents or cut the passages out.
+
+    corpus: files, folders, globs, lists of strings, tables, streams, a Spark DataFrame; see `likewise.dedup`. They
+        are read batch by batch.
+    tests: files and folders; each file is a test set, and so is each file and folder in a folder. Or a dictionary of
+        test sets by name, each of them files, a table or a list of strings. They are held in memory.
+    action: "drop" removes documents with a hit, "cut" removes the passages (and documents of which no word is left),
+        "report" only lists them.
+    text, id: the columns of the corpus. columns: those of the test sets that hold items; by default question, answer,
+        text, prompt and the like. Every text of a row is an item of its own. test_id: the column with their ids; by
+        default the row number. test_lines: text files of tests hold one item per line, not one item each.
+
+    Words are compared as the shinglers make them: without regard to case, punctuation, blanks and line breaks. Every
+    run of at least `length` words that a document shares with an item is found, and compared letter by letter. It
+    counts if it is rare, and enough of the item:
+
+    - rare: at least one window of `length` words in it is in at most `common` documents of the corpus; by default in
+      one of 1,000, but not less than 10 and not more than 1,000 documents. What more documents have is a frequent
+      phrase.
+    - enough: all rare runs that the document shares with the item cover at least the fraction `share` of the item's
+      words, or this run alone has 25 words.
+
+    An item of 5 to `length` - 1 words counts if a document has it as a whole and at most `rare` documents do. Shorter
+    items are not looked for.
+
+    out: a folder for the result, or its URL; it is replaced when everything is written, and not before. lines, html,
+    plain, hidden, on_error, encoding_errors: how the corpus is read, see `likewise.dedup`. engine, master: as there; on
+    Spark the driver reads the tests, and the tables of the result are Spark DataFrames.
+
+    >>> corpus = ["They asked: How many apples\\nare left if Tom eats two of them?", "Nothing of the kind."]
+    >>> result = decontaminate(corpus, tests=["How many apples are left, if Tom eats two of them?"])
+    >>> result.hits.select(["id", "start", "end", "words", "why"]).to_pylist()
+    [{'id': 0, 'start': 12, 'end': 60, 'words': 11, 'why': 'whole'}]
+    >>> result.kept.to_pylist()
+    [{'text': 'Nothing of the kind.'}]
+    """
+    from likewise.apps import decontaminate as job
+
+    request = job.DecontaminateRequest(
+        source=corpus, tests=tests, rules=job.ContaminationRules(length, share, common, rare), out=out, action=action,
+        text=text, id=id, columns=columns, test_id=test_id, test_lines=test_lines, lines=lines, html=html, plain=plain,
+        hidden=hidden, on_error=on_error, encoding_errors=encoding_errors, threads=threads, memory=memory,
+        batch_rows=batch_rows, progress=progress, master=master,
+    )  # fmt: skip
+    if not _on_spark("decontaminate", engine, master, corpus):
+        with output(out) as folder:
+            return job.decontaminate(replace(request, out=folder))
+    from likewise.spark.decontaminate import decontaminate as on_spark
+
+    return cast("Decontamination", on_spark(request))
 
 
 def rethreshold(

@@ -19,6 +19,7 @@ Examples:
   likewise decontaminate 'crawl/*.parquet' --id url --tests gsm8k.jsonl --tests mmlu/ --action cut --out clean/
   likewise decontaminate corpus.jsonl --tests quiz.csv --columns question,options --action report --out found/
   likewise decontaminate corpus/ --tests questions.txt --test-lines --length 13 --out clean/
+  likewise decontaminate 's3a://crawl/*.parquet' --tests benchmarks/ --engine spark --out s3a://clean/run
 
 \b
 DIR will contain:
@@ -77,6 +78,7 @@ DIR will contain:
 )
 @shared.report
 @shared.as_json
+@shared.engine
 def decontaminate(
     corpus: tuple[str, ...], tests: tuple[str, ...], out: Path, columns: str | None, as_json: bool, **options: Any
 ) -> None:
@@ -85,18 +87,24 @@ def decontaminate(
     CORPUS and TESTS: Parquet, Arrow, JSONL, CSV, TSV or text files, compressed or not, folders, globs. CORPUS may be
     WARC, too.
     """
-    from likewise.apps.decontaminate import Decontamination
-    from likewise.apps.decontaminate import decontaminate as run
+    import likewise
     from likewise.io.read import Files
 
     given = Files(corpus)
-    Decontamination.check_folder(out, shared.files(given, plain=options["plain"], hidden=options["hidden"]))
+    target, on_spark = shared.location(out, options["engine"]), options["engine"] == "spark"
+    if not on_spark:
+        found = shared.files(given, plain=options["plain"], hidden=options["hidden"])
+        likewise.Decontamination.check_folder(out, found)
     shared.check_report("decontaminate", out)
     show.announce_compilation()
     named = None if columns is None else columns.split(",")
     with show.progress(as_json) as observer:
-        result = run(given, tests=Files(tests), out=out, columns=named, progress=observer, **options)
-    show.report(result.stats, as_json, _summary(result.stats, result.tests.to_pylist()), out)
+        result = likewise.decontaminate(
+            given, tests=Files(tests), out=target, columns=named, progress=observer, **options
+        )
+    per_set: Any = result.tests
+    rows = (per_set.toArrow() if on_spark else per_set).to_pylist()
+    show.report(result.stats, as_json, _summary(result.stats, rows), target)
 
 
 def _summary(stats: dict[str, Any], tests: list[dict[str, Any]]) -> Iterator[str]:

@@ -6,6 +6,7 @@ tasks read the files, only the cuts travel; otherwise the documents travel too, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from likewise.base.arrays import Ints, to_arrow
 from likewise.io.read.columns import choose
 from likewise.io.read.cuts import TextCuts
 from likewise.spark.corpus import Corpus, numbered
-from likewise.spark.direct import PART, PLACE, PREFIX, DirectFiles, FileSplit, read
+from likewise.spark.direct import PART, PLACE, PREFIX, DirectFiles, FileSplit, on_splits, read
 from likewise.spark.exchange import (
     ROWS,
     SCHEMA,
@@ -32,11 +33,13 @@ from likewise.spark.exchange import (
     parcel_frame,
     shuffled,
 )
-from likewise.spark.output import Sheet, file_name
+from likewise.spark.folder import RunFolder
+from likewise.spark.output import Sheet, file_name, finish, write_frame
 from likewise.spark.rowset import RowSet
 from likewise.spark.source import quoted
 from likewise.spark.travel import PER_TASK
 
+NO_SPANS = np.zeros((0, 3), np.int64)
 SPLIT = 40
 """The kind of a parcel that names the split of a task."""
 TO, NUMBER, HERE, THERE = (f"{PREFIX}{name}" for name in ("target", "row", "rows", "words"))
@@ -168,13 +171,29 @@ def _arrived(batches: Iterator[Any], begins: Ints, width: int, function: OnBlock
 class KeptRows:
     """What becomes of rows: those that go; the column that texts are cut in, and what is done with invalid UTF-8.
 
-    columns: those of the user.
+    columns: those of the user. cuts: those of all rows, where the driver knows them.
     """
 
     gone: RowSet
     column: str
     errors: str
     columns: tuple[str, ...]
+    cuts: TextCuts | None = None
+
+    def spans(self, rows: Ints) -> Ints:
+        """Return the spans that the driver knows of these rows: the place of each among them, and its bytes."""
+        if self.cuts is None or not len(self.cuts):
+            return NO_SPANS
+        at = np.minimum(np.searchsorted(self.cuts.rows, rows), len(self.cuts) - 1)
+        places = np.flatnonzero(self.cuts.rows[at] == rows)
+        low, high = self.cuts.offsets[at[places]], self.cuts.offsets[at[places] + 1]
+        return np.concatenate(
+            [NO_SPANS]
+            + [
+                np.column_stack([np.full(stop - start, place), self.cuts.spans[start:stop]])
+                for place, start, stop in zip(places.tolist(), low.tolist(), high.tolist(), strict=True)
+            ]
+        )
 
     def left(self, rows: Ints, table: pa.Table, spans: Ints) -> pa.Table:
         """Return what is left of rows; spans: the place of a row in the table, and its bytes that go, in order."""
@@ -201,3 +220,43 @@ def as_file(number: int, parts: Leftover, kept: Any, folder: str, schema: pa.Sch
         for rows, table, spans in parts:
             sheet.add(how.left(rows, table, spans).cast(schema))
     yield from ()
+
+
+def write_left(corpus: Corpus, kept: KeptRows, place: RunFolder) -> None:
+    """Write the rows that are left, where they are: tasks that read files write files, too, where they can."""
+    part, shared = corpus.parts[0], corpus.broadcast(kept)
+    if part.direct is not None and place.local is not None:
+        writing = partial(
+            _write_split, kept=shared, numbering=corpus.shared_numbering, folder=place.local, schema=part.direct.schema
+        )
+        write_files(on_splits(corpus.session, part.direct.splits, writing, SCHEMA), place)
+        return
+    frame = part.frame.select(PART, PLACE, *map(quoted, part.columns))
+    schema = part.frame.select(*map(quoted, part.columns)).schema
+    left = frame.mapInArrow(partial(_left_of_batches, kept=shared, numbering=corpus.shared_numbering), schema)
+    write_frame(left, place)
+
+
+def write_files(frame: Any, place: RunFolder) -> None:
+    """Let the tasks of a frame write the files of a dataset."""
+    assert place.local is not None
+    os.makedirs(place.local)
+    frame.toArrow()
+    finish(place)
+
+
+def _write_split(
+    number: int, split: FileSplit, kept: Any, numbering: Any, folder: str, schema: pa.Schema
+) -> Iterator[Any]:
+    shift = int(numbering.value.number(np.array([split.part]), np.array([split.first]))[0]) - split.first
+    entries = np.zeros((0, 1), np.int64)
+    parts = (
+        (rows, table, kept.value.spans(rows)) for rows, table, _ in _split_rows(split, schema.names, entries, shift)
+    )
+    return as_file(number, parts, kept, folder, schema)
+
+
+def _left_of_batches(batches: Iterator[Any], kept: Any, numbering: Any) -> Iterator[Any]:
+    for batch in batches:
+        rows, rest = numbered(batch, numbering.value)
+        yield from as_batches(iter([(rows, pa.Table.from_batches([rest]), kept.value.spans(rows))]), kept)

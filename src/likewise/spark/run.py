@@ -33,7 +33,9 @@ from likewise.spark.session import bounded, session_of, spark_errors
 from likewise.spark.source import Deposit, SparkInput, open_input, quoted
 from likewise.spark.store import WORK, Checkpoints, measuring
 
-APART = ("owner", "source", "other", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master")
+APART = (
+    "owner", "source", "other", "tests", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master",
+)  # fmt: skip
 """Parameters that a run may change when it continues another, or whose content is compared instead."""
 ANSWERING = ("measure", "group", "explain")
 """Parameters that Spark does not know, and without which a run would answer another question."""
@@ -227,11 +229,12 @@ def begun(
     fresh: bool = False,
     opening: Opening = open_input,
     kind: type[SparkResult] = SparkDedup,
+    log: RunLog | None = None,
 ) -> Iterator[ClusterRun]:
     """Open the session, the folder and the inputs of a run; close what it leaves behind.
 
     earlier: what tells the runs that documents are compared with, or further settings, from others. fresh: whether an
-    interrupted run is begun anew. kind: the result, for what it may replace.
+    interrupted run is begun anew. kind: the result, for what it may replace. log: of a run that has begun.
     """
     check_parameters(request)
     session, limit = session_of(request.owner, request.sources, request.master), request.resources.budget.total
@@ -251,7 +254,7 @@ def begun(
                 names = [field.name for field in fields(request) if field.name not in APART]
                 shown = {name: str(value) for name, (value, _) in request.given(*names).items()}
                 identity = {"parameters": shown, "earlier": earlier, "inputs": known}
-            log = RunLog.of(request.progress)
+            log = RunLog.of(request.progress) if log is None else log
             checkpoints = Checkpoints(folder / WORK / "spark", identity, fresh, lasting, limit, log.progress)
             yield ClusterRun(session, request, folder, scratch, checkpoints, inputs, log)
     finally:

@@ -7,7 +7,6 @@ counts, and one bit for each row that goes, reach the driver.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -35,7 +34,16 @@ from likewise.errors import InputError
 from likewise.jobs.dedup import OWNER, DedupRequest
 from likewise.kernels.line_units import DOCUMENT, DOCUMENTS, FIRST, KEY_A, PLACE, WORDS, WORDS_BITS
 from likewise.spark.corpus import ROW, Corpus, numbered
-from likewise.spark.cut_rows import KeptRows, Leftover, RowBatch, as_batches, as_file, meet_entries
+from likewise.spark.cut_rows import (
+    NO_SPANS,
+    KeptRows,
+    Leftover,
+    RowBatch,
+    as_batches,
+    as_file,
+    meet_entries,
+    write_files,
+)
 from likewise.spark.direct import TEXT
 from likewise.spark.exchange import (
     KIND,
@@ -51,7 +59,7 @@ from likewise.spark.exchange import (
 )
 from likewise.spark.folder import RunFolder
 from likewise.spark.members import named, positions_of, row_set, values_of
-from likewise.spark.output import finish, write_frame
+from likewise.spark.output import write_frame
 from likewise.spark.result import SparkResult
 from likewise.spark.run import ClusterRun, begun
 from likewise.spark.source import quoted
@@ -188,10 +196,8 @@ class _UnitRun:
         kept = self.corpus.broadcast(KeptRows(gone, request.text, request.encoding_errors, part.columns))
         given: dict[str, Any] = {"rules": self.rules, "text": part.text, "kept": kept}
         if part.direct is not None and place.local is not None:
-            os.makedirs(place.local)
             function = partial(_write_left, **given, folder=place.local, schema=part.direct.schema)
-            self._met(repeats, list(part.columns), function, SCHEMA).toArrow()
-            finish(place)
+            write_files(self._met(repeats, list(part.columns), function, SCHEMA), place)
             return
         columns = list(dict.fromkeys([*part.columns, part.text]))
         schema = part.frame.select(*map(quoted, part.columns)).schema
@@ -270,7 +276,7 @@ def _list_cuts(number: int, batches: Iterator[RowBatch], rules: UnitRules, text:
 def _left(batches: Iterator[RowBatch], rules: UnitRules, text: str) -> Leftover:
     """Find the spans that are cut out of the documents of a block."""
     for rows, table, entries in batches:
-        spans = np.zeros((0, 3), np.int64)
+        spans = NO_SPANS
         if len(entries):
             found = _FoundCuts.of_batch((rows, table, entries), text)
             spans = found.placed(rules)[2]

@@ -1,9 +1,10 @@
-"""`decontaminate`: find items of test sets in training documents, and remove the documents or the passages."""
+"""The job of `decontaminate`: find items of test sets in training documents, and remove documents or passages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,17 @@ from likewise.apps.decontaminate.result import Decontamination, ItemHits, hit_ta
 from likewise.apps.decontaminate.search import ALL_WORDS, AT, DOCUMENT, END, ITEM, ITEM_AT, START, WORDS, search_chunk
 from likewise.apps.passages.passages import DocumentReader
 from likewise.base import checks
-from likewise.base.arrays import TextChunk
+from likewise.base.arrays import Ints, TextChunk
 from likewise.base.parallel import in_order
-from likewise.base.runlog import Progress, RunLog, run_json
+from likewise.base.runlog import RunLog, run_json
 from likewise.base.words import counted, size
 from likewise.errors import InputError
-from likewise.io.read import ReadOptions, open_source
+from likewise.io.read import open_source
 from likewise.io.read.base import Flags
 from likewise.io.read.cuts import TextCuts
 from likewise.io.read.find import files_of
 from likewise.io.streams import spool_folder
-from likewise.io.upload import to_store
+from likewise.jobs.inputs import SearchRequest
 from likewise.jobs.settings import Resources
 from likewise.kernels.literal_runs import check_words, covered_words, rarest_windows
 from likewise.shingle import Words
@@ -38,6 +39,10 @@ LEAST_COMMON, MOST_COMMON, PART_COMMON = 10, 1000, 1000
 """By default a phrase is frequent if one document in 1,000 has it, and more than 10; or more than 1,000 in all."""
 BYTES_A_RUN = 200
 """Memory that a run takes besides its text, until it is decided which of them count."""
+TOO_MUCH = (
+    "what the corpus has in common with the tests takes more than {} of memory; allow more with memory='SIZE', or let "
+    "fewer phrases count with a smaller 'common'"
+)
 WHOLE, MOST, LONG, SHORT = range(4)
 """Why a hit counts: see `Decontamination`."""
 
@@ -72,117 +77,92 @@ class ContaminationRules:
         return min(max(LEAST_COMMON, documents // PART_COMMON), MOST_COMMON) if self.common is None else self.common
 
 
-@to_store("out")
-def decontaminate(
-    corpus: Any,
-    *,
-    tests: Any,
-    out: str | Path | None = None,
-    action: str = "drop",
-    text: str = "text",
-    id: str | None = None,
-    columns: Sequence[str] | None = None,
-    test_id: str | None = None,
-    test_lines: bool = False,
-    length: int = ContaminationRules.length,
-    share: float = ContaminationRules.share,
-    common: int | None = None,
-    rare: int = ContaminationRules.rare,
-    lines: bool = False,
-    html: bool = False,
-    plain: bool = False,
-    hidden: bool = False,
-    on_error: str = "stop",
-    encoding_errors: str = "strict",
-    threads: int | None = None,
-    memory: str | int | None = None,
-    batch_rows: int = 10_000,
-    progress: Progress | None = None,
-) -> Decontamination:
-    """Find items of test sets that training documents contain, and remove these documents or cut the passages out.
+@dataclass(frozen=True, kw_only=True)
+class DecontaminateRequest(SearchRequest):
+    """What `decontaminate` is asked for; see there. The corpus is the source; of a search it has no settings."""
 
-    corpus: files, folders, globs, lists of strings, tables, streams; see `likewise.dedup`. It is read batch by batch.
-    tests: files and folders; each file is a test set, and so is each file and folder in a folder. Or a dictionary of
-        test sets by name, each of them files, a table or a list of strings. They are held in memory.
-    action: "drop" removes documents with a hit, "cut" removes the passages (and documents of which no word is left),
-        "report" only lists them.
-    text, id: the columns of the corpus. columns: those of the test sets that hold items; by default question, answer,
-        text, prompt and the like. Every text of a row is an item of its own. test_id: the column with their ids; by
-        default the row number. test_lines: text files of tests hold one item per line, not one item each.
+    owner: str = OWNER
+    tests: Any = None
+    rules: ContaminationRules = ContaminationRules()
+    out: str | Path | None = None
+    action: str = "drop"
+    columns: Sequence[str] | None = None
+    test_id: str | None = None
+    test_lines: bool = False
 
-    Words are compared as the shinglers make them: without regard to case, punctuation, blanks and line breaks. Every
-    run of at least `length` words that a document shares with an item is found, and compared letter by letter. It
-    counts if it is rare, and enough of the item:
+    def __post_init__(self) -> None:
+        checks.choice(OWNER, "action", self.action, ACTIONS)
+        checks.flag(OWNER, "test_lines", self.test_lines)
+        super().__post_init__()
+        _ = self.named_columns
 
-    - rare: at least one window of `length` words in it is in at most `common` documents of the corpus; by default in
-      one of 1,000, but not less than 10 and not more than 1,000 documents. What more documents have is a frequent
-      phrase.
-    - enough: all rare runs that the document shares with the item cover at least the fraction `share` of the item's
-      words, or this run alone has 25 words.
+    @property
+    def shared(self) -> tuple[str, str | Path | None]:
+        """The folder of the result."""
+        return "out", self.out
 
-    An item of 5 to `length` - 1 words counts if a document has it as a whole and at most `rare` documents do. Shorter
-    items are not looked for.
+    @property
+    def spool(self) -> Path | None:
+        """The folder in which streams are kept: on the disk of the result."""
+        return spool_folder(self.spill, self.out)
 
-    out: a folder for the result; it is replaced when everything is written, and not before. lines, html, plain,
-    hidden, on_error, encoding_errors: how the corpus is read, see `likewise.dedup`.
+    @cached_property
+    def named_columns(self) -> tuple[str, ...] | None:
+        """The columns of the test sets that hold items, if the user names them."""
+        columns = self.columns
+        return None if columns is None else tuple(checks.listed(OWNER, "columns", columns, "a list of columns"))
 
-    >>> corpus = ["They asked: How many apples\\nare left if Tom eats two of them?", "Nothing of the kind."]
-    >>> result = decontaminate(corpus, tests=["How many apples are left, if Tom eats two of them?"])
-    >>> result.hits.select(["id", "start", "end", "words", "why"]).to_pylist()
-    [{'id': 0, 'start': 12, 'end': 60, 'words': 11, 'why': 'whole'}]
-    >>> result.kept.to_pylist()
-    [{'text': 'Nothing of the kind.'}]
-    """
-    rules = ContaminationRules(length, share, common, rare)
-    checks.choice(OWNER, "action", action, ACTIONS)
-    checks.flag(OWNER, "test_lines", test_lines)
-    resources = Resources.of(OWNER, threads, memory)
-    budget = resources.budget
-    shared: dict[str, Any] = {"on_error": on_error, "encoding_errors": encoding_errors, "hidden": hidden}
-    sizes: dict[str, Any] = {"batch_bytes": budget.batch, "row_bytes": budget.row, "batch_rows": batch_rows}
-    sizes["spool"] = spool_folder(None, out)  # nothing that run.json need have
-    options = ReadOptions(text, id, lines=lines, html=html, plain=plain, owner=OWNER, **shared, **sizes)
-    log = RunLog.of(progress)
-    reader = DocumentReader(open_source(files_of(corpus) or corpus, options), options)
-    if action == "cut":
-        refused = f"The 'action' parameter of {OWNER} cannot be 'cut'"
-        check_cuttable(reader.source.describe(), html, refused, " Use 'drop' or 'report'.")
-    named = None if columns is None else tuple(checks.listed(OWNER, "columns", columns, "a list of columns"))
-    with log.stage("tests"):
-        reading = ReadOptions(id=test_id, lines=test_lines, owner=OWNER, **shared, **sizes)
-        items = read_sets(tests, reading, named, budget, resources.threads)
-        index = WindowIndex.of(items.chunk, length)
-    if out is not None:
+    def check_cuttable(self, inputs: list[dict[str, Any]]) -> None:
+        """Raise if passages are to be cut out of texts that are not stored as they are compared."""
+        if self.action == "cut":
+            refused = f"The 'action' parameter of {OWNER} cannot be 'cut'"
+            check_cuttable(inputs, self.html, refused, " Use 'drop' or 'report'.")
+
+    def read_tests(self, log: RunLog) -> tuple[ItemSets, WindowIndex]:
+        """Read the items of all test sets, and make their index."""
+        with log.stage("tests"):
+            reading = replace(
+                self.options, text="text", id=self.test_id, lines=self.test_lines, html=False, plain=False
+            )
+            items = read_sets(self.tests, reading, self.named_columns, self.resources.budget, self.resources.threads)
+            return items, WindowIndex.of(items.chunk, self.rules.length)
+
+    def described(self) -> dict[str, Any]:
+        """Return the parameters, for run.json."""
+        columns = None if self.named_columns is None else list(self.named_columns)
+        names = ("test_id", "test_lines", "lines", "html", "plain", "on_error", "encoding_errors", "hidden")
+        reported = {"text": self.text, "id": self.id, "columns": columns}
+        reported |= {name: getattr(self, name) for name in names}
+        return {"action": self.action, **asdict(self.rules), **reported, **self.resources.used}
+
+
+def decontaminate(request: DecontaminateRequest) -> Decontamination:
+    """Do what was asked for in this process."""
+    options, resources, log = request.options, request.resources, RunLog.of(request.progress)
+    reader = DocumentReader(open_source(files_of(request.source) or request.source, options), options)
+    request.check_cuttable(reader.source.describe())
+    items, index = request.read_tests(log)
+    if request.out is not None:
         Decontamination.check_folder(
-            out, [*reader.source.files, *(one for tests in items.sources for one in tests.files)]
+            request.out, [*reader.source.files, *(one for tests in items.sources for one in tests.files)]
         )
     before = reader.source.identity(content=False)
-    hits = _judged(_found(reader, index, rules, resources, log), items, index, rules, reader.rows)
+    hits = judged(_found(reader, index, request.rules, resources, log), items, index, request.rules, reader.rows)
     with log.stage("tables"):
         listed = hit_table(hits, items, np.diff(index.offsets), reader.names())
         per_set = set_table(hits, items, np.diff(index.offsets))
-    keep, cuts = _remains(hits, reader.rows, action)
-    log.counts |= {"documents": reader.rows, "bytes": reader.bytes, "test_sets": len(items.names)}
-    log.counts |= {"items": len(items.ids), "hits": len(listed), "kept": int(keep.sum())}
-    log.counts["documents_hit"] = len(np.unique(hits.runs[:, DOCUMENT]))
-    for name in ("items_hit", "items_frequent", "items_too_short"):
-        log.counts[name] = sum(per_set[name].to_pylist())
-    log.details["frequent_phrase"] = {"documents": hits.limit}
-    _note(log, hits.limit)
-    reported: dict[str, Any] = {
-        "text": text,
-        "id": id,
-        "columns": None if named is None else list(named),
-        "test_id": test_id,
-    }
-    reported |= {"test_lines": test_lines, "lines": lines, "html": html, "plain": plain, **shared}
-    parameters = {"action": action, **asdict(rules), **reported, **resources.used}
+    gone, cuts = leftover(hits, request.action)
+    keep = np.ones(reader.rows, bool)
+    keep[gone] = False
+    log.counts |= {"documents": reader.rows, "bytes": reader.bytes}
+    note_hits(log, hits, items, listed, per_set, int(keep.sum()))
     check_unchanged(reader.source, before)
-    stats = run_json(OWNER, parameters, [reader.source, items], log)
+    stats = run_json(OWNER, request.described(), [reader.source, items], log)
     aside = [*reader.source.aside, *items.aside]
-    result = Decontamination(listed, per_set, action != "report", stats, reader.source, keep, cuts, aside, log)
-    if out is not None:
-        result.save(out)
+    writes = request.action != "report"
+    result = Decontamination(listed, per_set, writes, stats, reader.source, keep, cuts, aside, log)
+    if request.out is not None:
+        result.save(request.out)
     return result
 
 
@@ -204,17 +184,12 @@ def _found(
             texts += part.texts
             held += sum(map(len, part.texts)) + BYTES_A_RUN * len(part.runs)
             if held > most:
-                raise InputError(
-                    f"what the corpus has in common with the tests takes more than {size(most)} of memory; allow more "
-                    "with memory='SIZE', or let fewer phrases count with a smaller 'common'"
-                )
+                raise InputError(TOO_MUCH.format(size(most)))
             tick(part.documents)
     return ItemHits(np.concatenate(runs), np.concatenate(places), texts)
 
 
-def _judged(
-    found: ItemHits, items: ItemSets, index: WindowIndex, rules: ContaminationRules, documents: int
-) -> ItemHits:
+def judged(found: ItemHits, items: ItemSets, index: WindowIndex, rules: ContaminationRules, documents: int) -> ItemHits:
     """Keep the runs that count: rare ones, equal letter by letter, that are enough of their item; say why."""
     sizes, limit = np.diff(index.offsets), rules.limit(documents)
     least = np.empty(len(found), np.int64)
@@ -267,20 +242,26 @@ def _frequent(index: WindowIndex, rules: ContaminationRules, limit: int, hits: I
     return flags
 
 
-def _remains(hits: ItemHits, documents: int, action: str) -> tuple[Flags, TextCuts | None]:
-    """Return which documents are kept, and what is cut out of them."""
-    keep = np.ones(documents, bool)
+def leftover(hits: ItemHits, action: str) -> tuple[Ints, TextCuts | None]:
+    """Return which documents go, and what is cut out of others."""
     rows = hits.runs[:, DOCUMENT]
-    if action == "drop":
-        keep[rows] = False
     if action != "cut":
-        return keep, None
-    gone = np.empty(len(rows), np.int64)
-    covered_words(rows, hits.runs[:, AT], hits.runs[:, WORDS], gone)
-    empty = gone == hits.places[:, ALL_WORDS]
-    keep[rows[empty]] = False
-    left = keep[rows]
-    return keep, TextCuts.of(rows[left], hits.places[left, START], hits.places[left, END])
+        return np.unique(rows[: len(rows) if action == "drop" else 0]), None
+    cut = np.empty(len(rows), np.int64)
+    covered_words(rows, hits.runs[:, AT], hits.runs[:, WORDS], cut)
+    gone = np.unique(rows[cut == hits.places[:, ALL_WORDS]])
+    left = ~np.isin(rows, gone)
+    return gone, TextCuts.of(rows[left], hits.places[left, START], hits.places[left, END])
+
+
+def note_hits(log: RunLog, hits: ItemHits, items: ItemSets, listed: pa.Table, per_set: pa.Table, kept: int) -> None:
+    """Count what was found."""
+    log.counts |= {"test_sets": len(items.names), "items": len(items.ids), "hits": len(listed), "kept": kept}
+    log.counts["documents_hit"] = len(np.unique(hits.runs[:, DOCUMENT]))
+    for name in ("items_hit", "items_frequent", "items_too_short"):
+        log.counts[name] = sum(per_set[name].to_pylist())
+    log.details["frequent_phrase"] = {"documents": hits.limit}
+    _note(log, hits.limit)
 
 
 def _note(log: RunLog, limit: int) -> None:
