@@ -167,7 +167,6 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"certify": 100}, "'certify' parameter of dedup has no effect"),
         ({"estimate": True}, "'estimate' parameter of dedup has no effect"),
         ({"against": "run"}, "'against' parameter of dedup needs measure='jaccard'"),
-        ({"engine": "spark"}, "'measure' parameter of dedup must be 'jaccard' on Spark; engine='local' takes others"),
         ({"measure": "cosine"}, "'measure' parameter of dedup must be"),
     ],
 )
@@ -179,7 +178,7 @@ def test_what_does_not_go_with_containment(wrong: dict[str, Any], says: str) -> 
 
 def test_the_command_line_says_what_does_not_go(typed: Run, tmp_path: Path) -> None:
     planted(tmp_path / "docs.parquet", 20)
-    for extra in (("--method", "lsh"), ("--certify", "5"), ("--engine", "spark")):
+    for extra in (("--method", "lsh"), ("--certify", "5")):
         done = typed("dedup", "docs.parquet", "--measure", "containment", *extra, "--out", "out")
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1

@@ -44,10 +44,12 @@ def test_what_runs_on_one_machine_does_not_collect_a_frame(spark):
             call()
 
 
-@pytest.mark.parametrize("job", [likewise.pairs, likewise.dedup])
-def test_another_measure_is_not_left_out(spark, job):
-    with pytest.raises(ParameterError, match="must be 'jaccard' on Spark; engine='local' takes others") as raised:
-        job(spark.createDataFrame([("a",)], "text string"), measure="containment")
+@pytest.mark.parametrize(
+    ("job", "settings"), [(likewise.pairs, {"explain": True}), (likewise.dedup, {"group": "text"})]
+)
+def test_another_question_is_not_left_out(spark, job, settings):
+    with pytest.raises(ParameterError, match="on Spark; engine='local' takes others") as raised:
+        job(spark.createDataFrame([("a",)], "text string"), **settings)
     assert "eave it out" not in str(raised.value)
 
 

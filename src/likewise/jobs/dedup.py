@@ -53,7 +53,6 @@ class DedupRequest(SearchRequest):
     """What `dedup` is asked for; see there."""
 
     owner: str = OWNER
-    measure: str = "jaccard"
     keep: str | Keep | None = None
     group: str | None = None
     out: str | Path | None = None
@@ -113,8 +112,8 @@ class DedupRequest(SearchRequest):
 
     @property
     def only_local(self) -> Given:
-        """Also other measures than Jaccard similarity."""
-        return {**super().only_local, **self.given("measure", "group")}
+        """Also groups."""
+        return {**super().only_local, **self.given("group")}
 
     @property
     def score(self) -> tuple[str, ...]:
@@ -208,9 +207,7 @@ class _Run:
     @property
     def searching(self) -> Search:
         """The search that the settings describe; common shingles are those of earlier runs, if there are any."""
-        search, measure = self.request.search(self.request.resources), self.request.measure
-        if measure != "jaccard":
-            search = replace(search, measure=measure, method="exact")
+        search = self.request.search(self.request.resources)
         return replace(search, ignore_common=None, common=self.earlier.common) if self.earlier else search
 
     def forecast(self, space: Workspace) -> None:
@@ -254,8 +251,7 @@ class _Run:
             sides = Sides(self.earlier.count, across=False)
         found = self.searching.find(items, self.log, space, sides, ranks)
         self.log.counts["different"] = count_different(found, sides)
-        if self.request.measure != "jaccard" and self.request.method == "auto":
-            self.log.method = {"asked": "auto", "taken": "exact", "why": f"{self.request.measure} has no hash family"}
+        self.request.note_method(self.log)
         return found
 
     def remove(self, collection: Collection, matches: VerifiedPairs, ranks: Ints) -> Removal:

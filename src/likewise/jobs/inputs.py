@@ -3,7 +3,7 @@ read, and which options have no effect on them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ import numpy as np
 
 from likewise.base import checks
 from likewise.base.arrays import Sets
-from likewise.base.runlog import Progress
+from likewise.base.runlog import Progress, RunLog
 from likewise.errors import ParameterError
 from likewise.io.read import Files, ReadOptions, Source, open_source
 from likewise.io.streams import spool_folder
 from likewise.jobs.settings import Given, Resources, Settings
+from likewise.search.local import Search
 from likewise.shingle import Shingler, Tokens, Urls
 
 
@@ -28,6 +29,7 @@ class SearchRequest(Settings):
     """
 
     source: Any
+    measure: str = "jaccard"
     text: str = "text"
     id: str | None = None
     threads: int | None = None
@@ -71,6 +73,21 @@ class SearchRequest(Settings):
     def score(self) -> tuple[str, ...]:
         """The columns to read by which documents are preferred."""
         return ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing but an exact search can answer: there is no hash family for other measures of sets."""
+        return self.measure != "jaccard"
+
+    def search(self, resources: Resources) -> Search:
+        """Return the search these settings describe."""
+        found = super().search(resources)
+        return replace(found, measure=self.measure, method="exact") if self.exact else found
+
+    def note_method(self, log: RunLog) -> None:
+        """Say why the search was exact, if the user has not asked for it."""
+        if self.measure != "jaccard" and self.method == "auto":
+            log.method = {"asked": "auto", "taken": "exact", "why": f"{self.measure} has no hash family"}
 
     @cached_property
     def resources(self) -> Resources:

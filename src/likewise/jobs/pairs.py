@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from likewise.base import checks
-from likewise.base.arrays import Hashes, Sets, to_arrow
+from likewise.base.arrays import Hashes, Ints, Sets, to_arrow
 from likewise.base.runlog import RunLog, run_json
 from likewise.errors import InputError, ParameterError
 from likewise.io.workspace import Workspace
@@ -46,7 +47,6 @@ class PairsRequest(SearchRequest):
 
     owner: str = OWNER
     other: Any = None
-    measure: str = "jaccard"
     within: float | None = None
     below: float | None = None
     beyond: float | None = None
@@ -67,8 +67,13 @@ class PairsRequest(SearchRequest):
 
     @property
     def only_local(self) -> Given:
-        """Also other measures of sets than Jaccard similarity."""
-        return {**super().only_local, **self.given("explain", *([] if self.of_vectors else ["measure"]))}
+        """Also what the filters of an exact join leave."""
+        return {**super().only_local, **self.given("explain")}
+
+    @property
+    def exact(self) -> bool:
+        """Also if its filters are to be explained."""
+        return self.explain or super().exact
 
     @property
     def of_vectors(self) -> bool:
@@ -76,13 +81,19 @@ class PairsRequest(SearchRequest):
         return self.measure in SPACES
 
     def check_sets(self) -> None:
-        """Raise if what was given has no effect on sets."""
+        """Raise if what was given has no effect on sets, or if hashing is asked for where it cannot serve."""
+        check_distance(self.source)
         distances = self.given("within", "beyond", "vector")
         checks.unused(OWNER, distances, f"with measure={self.measure!r}, which compares sets")
         if self.below is not None:
             least = self.threshold
             rule = f"above the threshold, {least:g}, and at most 1"
             checks.number(OWNER, "below", self.below, least, 1, open_left=True, rule=rule)
+        if self.exact:
+            why = "explain=True" if self.measure == "jaccard" else f"measure={self.measure!r}"
+            if self.method == "lsh":
+                raise ParameterError.of(OWNER, "method", f"'auto' or 'exact' with {why}", self.method)
+            checks.unused(OWNER, self.given(*HASHING), f"with {why}, which is an exact search")
 
     @property
     def vector_settings(self) -> VectorSettings:
@@ -99,46 +110,32 @@ def pairs(request: PairsRequest) -> Pairs:
     log = RunLog.of(request.progress)
     if request.of_vectors:
         return _vector_pairs(request, log)
-    _check_sets(request)
     request.check_sets()
     space = Workspace.temporary(request.resources.spill)
     try:
         parts = _read(request, space, log)
-        whole = _Whole(parts)
+        whole = _whole(parts)
         found = _found(request, whole, space, log)
     finally:
         space.finish()
     log.counts["pairs"] = len(found)
     parameters = {**request.reported(parts[0].shingler), **request.resources.used}
-    result = Pairs(_named(found, parts), run_json(OWNER, parameters, parts, log))
+    result = Pairs(named_pairs(found, parts[0].name, parts[-1].name), run_json(OWNER, parameters, parts, log))
     result.traced(SetTrace.of(parts, whole.common))
     return result
 
 
-def _check_sets(request: PairsRequest) -> None:
-    """Raise if vectors are given without a measure of distance, or if hashing is asked for where it cannot serve."""
-    check_distance(request.source)
-    measure = request.measure
-    if measure == "jaccard" and not request.explain:
-        return
-    why = "explain=True" if measure == "jaccard" else f"measure={measure!r}"
-    if request.method == "lsh":
-        raise ParameterError.of(OWNER, "method", f"'auto' or 'exact' with {why}", request.method)
-    checks.unused(OWNER, request.given(*HASHING), f"with {why}, which is an exact search")
-
-
-def _named(found: PairList, parts: list[Collection]) -> Any:
+def named_pairs(found: PairList, name_a: Callable[[Ints], Any], name_b: Callable[[Ints], Any]) -> Any:
     """Return the table of the pairs with the ids of their items; of pairs in a file, as rows made when needed."""
     if isinstance(found, EstimatedPairs):
-        names = parts[0].name(found.left), parts[-1].name(found.right)
-        return estimate_table(*names, found.similarity, found.error)
+        return estimate_table(name_a(found.left), name_b(found.right), found.similarity, found.error)
     if isinstance(found, HeldPairs):
-        return pair_table(parts[0].name(found.left), parts[-1].name(found.right), found.similarity)
+        return pair_table(name_a(found.left), name_b(found.right), found.similarity)
     return Rows(
         len(found),
         {
-            "id_a": lambda part: parts[0].name(found.part(part)[0]),
-            "id_b": lambda part: parts[-1].name(found.part(part)[1]),
+            "id_a": lambda part: name_a(found.part(part)[0]),
+            "id_b": lambda part: name_b(found.part(part)[1]),
             "similarity": lambda part: to_arrow(found.part(part)[2]),
         },
     )
@@ -163,14 +160,13 @@ class EstimatedPairs(HeldPairs):
     error: Scores
 
 
-class _Whole:
+class WholeItems:
     """The items of one collection or two, end to end; the second begins at row `split`. common: shingles left out."""
 
-    def __init__(self, parts: list[Collection]) -> None:
-        items = [part.items for part in parts if part.items is not None]
-        self.across = len(parts) == 2
-        self.split = parts[0].rows if self.across else 0
-        self.items: Items = joined(*items) if self.across else items[0]
+    def __init__(self, items: Items, split: int | None = None) -> None:
+        self.across = split is not None
+        self.split = split or 0
+        self.items = items
         self.sides = Sides(self.split, across=True) if self.across else None
         self.one_sided = self.across and not 0 < self.split < len(self.items)
         self.common: Hashes | None = None
@@ -187,31 +183,31 @@ class _Whole:
         return [here, Sets(every.values[cut:], every.offsets[self.split :] - cut)]
 
 
-def _found(request: PairsRequest, whole: _Whole, space: Workspace, log: RunLog) -> PairList:
+def _whole(parts: list[Collection]) -> WholeItems:
+    items = [part.items for part in parts if part.items is not None]
+    return WholeItems(joined(*items), parts[0].rows) if len(parts) == 2 else WholeItems(items[0])
+
+
+def _found(request: PairsRequest, whole: WholeItems, space: Workspace, log: RunLog) -> PairList:
     """Search in the way that is asked for or cheaper; by another measure than Jaccard similarity, by an exact join."""
     k, below, jaccard = request.k, request.below, request.measure == "jaccard"
     if whole.one_sided:
         nothing = no_pairs()
         return EstimatedPairs(*nothing, np.zeros(0)) if request.estimate else HeldPairs(*nothing)
     search = request.search(request.resources)
-    if request.explain or not jaccard:
-        search = replace(search, method="exact")
     executor = LocalExecutor(search, whole.items, log, space, whole.sides)
     tuning = plan.prepare(executor)
     whole.common = executor.common
-    if not jaccard and request.method == "auto":
-        log.method = {"asked": "auto", "taken": "exact", "why": f"{request.measure} has no hash family"}
+    request.note_method(log)
     if not jaccard or (k is not None and below is None and tuning.banding is None):
-        found = _joined(request, whole, executor.items, k if below is None else None, space, log)
-        both = not whole.across and Bounds(request.measure, request.threshold, OWNER).symmetric
-        return found if below is None else pairs_below(found, below, k, both)
+        return joined_pairs(request, whole, executor.items, space, log)
     matches = plan.find(executor, tuning)
     if request.explain:
         _explain(request, whole.sets(executor.items, request.resources.threads, log), log)
     return _listed(request, whole, matches, log)
 
 
-def _listed(request: PairsRequest, whole: _Whole, matches: VerifiedPairs, log: RunLog) -> PairList:
+def _listed(request: PairsRequest, whole: WholeItems, matches: VerifiedPairs, log: RunLog) -> PairList:
     """List the pairs of rows: all of them, or the k best of each row. Copies are pairs unless `below` is given."""
     k, below = request.k, request.below
     if below is not None:
@@ -236,16 +232,14 @@ def _listed(request: PairsRequest, whole: _Whole, matches: VerifiedPairs, log: R
     return HeldPairs(left, right - whole.split, similarity)
 
 
-def _joined(
-    request: PairsRequest, whole: _Whole, items: Items, k: int | None, space: Workspace, log: RunLog
-) -> PairList:
+def joined_pairs(request: PairsRequest, whole: WholeItems, items: Items, space: Workspace, log: RunLog) -> PairList:
     """Join the sets. Pairs that do not fit in memory are in files; with k, never more than k of each item are kept."""
-    resources = request.resources
+    resources, k, below = request.resources, request.k, request.below
     sets = whole.sets(items, resources.threads, log)
     if request.explain:
         _explain(request, sets, log)
     bounds = Bounds(request.measure, request.threshold, OWNER)
-    task = JoinTask(bounds, resources.threads, resources.budget.total, k=k)
+    task = JoinTask(bounds, resources.threads, resources.budget.total, k=k if below is None else None)
     with log.stage("join", len(whole.items)) as tick:
         found = join_sets(sets[0], sets[1] if whole.across else None, task, space, tick)
     log.counts["groups"] = found.groups
@@ -253,7 +247,8 @@ def _joined(
     log.counts["verified"] = found.counts["pairs"]
     log.details["filters"] = {name: found.counts[name] for name in ("length", "suffix", "bitmap")}
     log.details["predicted_recall"] = 1.0
-    return found.pairs
+    both = not whole.across and bounds.symmetric
+    return found.pairs if below is None else pairs_below(found.pairs, below, k, both)
 
 
 def _explain(request: PairsRequest, sets: list[Sets], log: RunLog) -> None:

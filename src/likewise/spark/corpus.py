@@ -203,6 +203,14 @@ class Corpus:
         array = table.column(name).combine_chunks()
         return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
+    def names(self, column: str | None, part: int = 0) -> Callable[[Ints], Any]:
+        """Return what names rows of one collection, numbered within it: by a column, which the driver then holds."""
+        one = self.parts[part]
+        if column is None:
+            return lambda rows: to_arrow(one.positions(rows))
+        ids = self.column(np.arange(one.numbering.rows), column, part)
+        return lambda rows: ids.take(to_arrow(rows))
+
     def documents(self, rows: Ints, shingler: Shingler, budget: Budget, folder: Path) -> TextItems:
         """Bring these documents to the driver: in memory if the budget allows it, else to a file in `folder`."""
         path = folder / "texts"

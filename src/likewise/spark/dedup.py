@@ -54,6 +54,7 @@ def dedup(request: DedupRequest) -> SparkDedup:
         given = searching, shingler, ranks, run.checkpoints, run.scratch, run.log, request.policy
         executor = SpreadExecutor(corpus, *given) if corpus.large else GatheredExecutor(corpus, *given)
         found = find(cast(Executor[Found], executor))
+        request.note_method(run.log)
         folders = None if earlier is None else [str(one.directory) for one in earlier.states]
         parameters = {**request.reported(shingler), "against": folders, "engine": "spark", **request.resources.used}
         tables = tables_of(run, corpus, found, request.policy, ranks, earlier)
@@ -87,7 +88,8 @@ def tables_of(
     with run.log.stage("cluster"):
         pairs = matches.left, matches.right, matches.similarity
         none = policy.rule == NONE
-        removal = removals(matches.groups, *pairs, order(universe.rows), matches.copies, matches.empty, none)
+        ranked = order(universe.rows)
+        removal = removals(matches.groups, *pairs, ranked, matches.copies, matches.empty, none, matches.directed)
     if earlier is not None:
         return AgainstTables(run, corpus, universe, matches, removal, earlier)
     return DriverTables(run, corpus, universe, matches, removal)

@@ -72,7 +72,7 @@ class ClusterExecutor:
         self.items = SampledItems(corpus, shingler)
         self.built: dict[str, Any] = {"bands": 0, "rows": 0, "common": []}
         """The banding, 0 of an exact search, and the shingles left out: what later runs must share."""
-        self._shingler, self._ranks, self._checkpoints, self._folder = shingler, ranks, checkpoints, folder
+        self.shingler, self._ranks, self._checkpoints, self._folder = shingler, ranks, checkpoints, folder
         self._policy = policy or Keep()
 
     def resume(self, step: str) -> bool:
@@ -90,13 +90,13 @@ class ClusterExecutor:
     def find_common(self, fraction: float) -> Hashes:
         """Count the shingles that a sample makes suspect."""
         seed, copies = self.settings.minhash.seed, self._copied.rows
-        return find_common(self.corpus, self._shingler, self.first, copies, fraction, seed, self._checkpoints, self.log)
+        return find_common(self.corpus, self.shingler, self.first, copies, fraction, seed, self._checkpoints, self.log)
 
     def leave_out(self, common: Hashes) -> None:
         """Tell all that make sets to leave these out."""
         self.built["common"] = common.tolist()
         self._common = value_table(common) if len(common) else None
-        self.items = SampledItems(self.corpus, self._shingler, self._common)
+        self.items = SampledItems(self.corpus, self.shingler, self._common)
 
     def sketch(self, tuning: ChosenSearch, tick: Tick) -> None:
         """Sketch the documents where they are, and link those of equal sets."""
@@ -106,7 +106,7 @@ class ClusterExecutor:
         self.built.update(bands=tuning.banding.b, rows=tuning.banding.r)
         self.tuning = tuning
         self._recipe = SketchRecipe(
-            self._shingler, self._common, self.settings.minhash, tuning.banding, tuning.written, tuning.probe,
+            self.shingler, self._common, self.settings.minhash, tuning.banding, tuning.written, tuning.probe,
             corpus.earlier,
         )  # fmt: skip
         self._sketches = sketch(corpus, self._recipe, self.first, self._copied.rows, kept)
@@ -138,7 +138,7 @@ class ClusterExecutor:
         """How documents are compared: by their sets or, as estimates, by their signatures."""
         if self.settings.estimate:
             return SlotComparison(self._recipe.written.b, self.settings.threshold)
-        return TextComparison(self._shingler, self._common, self.settings.threshold)
+        return TextComparison(self.shingler, self._common, self.settings.threshold)
 
     def _compared(self, left: Ints, right: Ints, step: str) -> ScoredPairs:
         """Return the pairs of rows that reach the threshold."""
@@ -156,7 +156,7 @@ class ClusterExecutor:
         rows = np.full(len(filled), -1)
         rows[members] = np.arange(len(members))
         gathering = Gathering(
-            self._documents(first[filled[members]]), rows, crowds, ranks[filled],
+            self.documents(first[filled[members]]), rows, crowds, ranks[filled],
             wanted_pairs(first[filled], self.sides), settings.threshold, settings.minhash.seed, settings.threads,
             settings.budget, lambda: self._folder,
         )  # fmt: skip
@@ -171,9 +171,9 @@ class ClusterExecutor:
             crowd_of[filled] = abridged
         return (filled[left], filled[right], similarity), crowd_of, notes
 
-    def _documents(self, rows: Ints) -> TextItems:
+    def documents(self, rows: Ints) -> TextItems:
         """Bring documents to the driver."""
-        items = self.corpus.documents(rows, self._shingler, self.settings.budget, self._folder)
+        items = self.corpus.documents(rows, self.shingler, self.settings.budget, self._folder)
         return items if self._common is None else items.ignoring(self._common)
 
     def join(self) -> tuple[Universe, VerifiedPairs]:
@@ -181,7 +181,7 @@ class ClusterExecutor:
         settings, copied = self.settings, self._copied.repeated
         rows = self.first[np.arange(len(self.first))]
         with self.log.stage("fetch"):
-            items = self._documents(rows)
+            items = self.documents(rows)
         involved = np.unique(np.concatenate([copied.rows, rows]))
         order = self._ranks(involved)
         ranks = order[np.searchsorted(involved, rows)]
@@ -189,7 +189,8 @@ class ClusterExecutor:
             np.minimum.at(ranks, np.searchsorted(rows, copied.first), order[np.searchsorted(involved, copied.rows)])
         everyone = np.arange(len(rows))
         sides = self.sides and replace(self.sides, split=int(np.searchsorted(rows, self.sides.split)))
-        crowded = settings.method == "exact" and crowded_search(settings, items, everyone)
+        jaccard = settings.method == "exact" and settings.measure == "jaccard"
+        crowded = jaccard and crowded_search(settings, items, everyone)
         given = by_join.DifferentItems(items, everyone, everyone, NOTHING, crowded)
         matches = by_join.find(settings, given, self.log, Workspace.temporary(self._folder), sides, ranks, 0.0)
         groups = matches.groups
@@ -198,7 +199,8 @@ class ClusterExecutor:
         leaders = rows[groups.first]
         left, right = leaders[matches.left], leaders[matches.right]
         universe = Universe.of(copied, grouped, leaders[matches.empty], left, right)
-        return universe, universe.matches(universe.group(left), universe.group(right), matches.similarity)
+        found = universe.matches(universe.group(left), universe.group(right), matches.similarity)
+        return universe, replace(found, directed=matches.directed)
 
 
 class GatheredExecutor(ClusterExecutor):

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from likewise.base.runlog import run_json
+from likewise.io.workspace import Workspace
 from likewise.jobs.explain.run import RunItems
 from likewise.jobs.finished_run import FinishedRun
-from likewise.jobs.pairs import PairsRequest
+from likewise.jobs.pairs import PairsRequest, WholeItems, joined_pairs, named_pairs
 from likewise.jobs.result import Pairs
 from likewise.jobs.rows import estimate_table, pair_table
-from likewise.search.plan import find
+from likewise.search.exact.listing import HeldPairs, PairList
+from likewise.search.plan import find, prepare
+from likewise.search.scored import no_pairs
+from likewise.shingle import Shingler
+from likewise.spark.corpus import Corpus
 from likewise.spark.executor import GatheredExecutor
 from likewise.spark.in_place import check_unchanged
-from likewise.spark.run import begun
+from likewise.spark.run import ClusterRun, begun
 from likewise.spark.store import WORK
 from likewise.spark.tables import estimate_errors
 from likewise.spark.universe import listed, named
@@ -39,6 +44,8 @@ def pairs(request: PairsRequest) -> Pairs:
         executor = GatheredExecutor(
             corpus, searching, shingler, lambda rows: np.arange(len(rows)), run.checkpoints, run.scratch, log
         )
+        if request.measure != "jaccard":
+            return _joined(run, corpus, executor)
         universe, matches = find(executor)
         if below is not None:
             kept = matches.similarity < below
@@ -48,16 +55,40 @@ def pairs(request: PairsRequest) -> Pairs:
         left, right, similarity = listed(corpus, universe, matches, request.k, copies, log)
         log.counts["pairs"] = len(left)
         names = named(corpus, universe, left, request.id), named(corpus, universe, right, request.id)
-        log.details["spark"] = run.described()
-        parameters = {**request.reported(shingler), "engine": "spark", **request.resources.used}
-        for one, part in zip(run.inputs, corpus.parts, strict=True):
-            check_unchanged(run.session, one, part)
-        stats = run_json(OWNER, parameters, list(corpus.parts), log)
-        run.checkpoints.finish(run.folder / WORK)
-        if request.estimate:
-            errors = estimate_errors(matches, left, right, similarity, log.details["estimate"]["slots"])
-            result = Pairs(estimate_table(*names, similarity, errors), stats)
-        else:
-            result = Pairs(pair_table(*names, similarity), stats)
-        result.traced(RunItems(FinishedRun(run.scratch, stats, time.time_ns())))
-        return result
+        if not request.estimate:
+            return _finished(run, corpus, shingler, pair_table(*names, similarity))
+        errors = estimate_errors(matches, left, right, similarity, log.details["estimate"]["slots"])
+        return _finished(run, corpus, shingler, estimate_table(*names, similarity, errors))
+
+
+def _joined(run: ClusterRun, corpus: Corpus, executor: GatheredExecutor) -> Pairs:
+    """Join the sets of all documents on the driver, by another measure than Jaccard similarity."""
+    request, log = run.request, run.log
+    assert isinstance(request, PairsRequest)
+    prepare(executor)
+    request.note_method(log)
+    sizes = [part.numbering.rows for part in corpus.parts]
+    found: PairList = HeldPairs(*no_pairs())
+    if all(sizes):
+        with log.stage("fetch"):
+            items = executor.documents(np.arange(len(corpus)))
+        space = Workspace.temporary(run.scratch)
+        try:
+            found = joined_pairs(request, WholeItems(items, sizes[0] if len(sizes) == 2 else None), items, space, log)
+        finally:
+            space.finish()
+    log.counts["pairs"] = len(found)
+    table = named_pairs(found, corpus.names(request.id), corpus.names(request.id, len(sizes) - 1))
+    return _finished(run, corpus, executor.shingler, table)
+
+
+def _finished(run: ClusterRun, corpus: Corpus, shingler: Shingler, table: Any) -> Pairs:
+    """Return the table of pairs as the result."""
+    parameters = {**run.request.reported(shingler), "engine": "spark", **run.request.resources.used}
+    for one, part in zip(run.inputs, corpus.parts, strict=True):
+        check_unchanged(run.session, one, part)
+    stats = run.stats(OWNER, parameters, list(corpus.parts))
+    run.checkpoints.finish(run.folder / WORK)
+    result = Pairs(table, stats)
+    result.traced(RunItems(FinishedRun(run.scratch, stats, time.time_ns())))
+    return result

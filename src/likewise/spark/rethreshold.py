@@ -49,13 +49,16 @@ def rethreshold(request: RethresholdRequest) -> SparkDedup:
             raise InputError(f"{change}, and the run in {directory} used the earlier version; run dedup again")
         log = run.log
         corpus = run.corpus()
-        corpus = replace(corpus, large=len(corpus) >= corpora.LARGE)
+        directed = parameters.get("measure", "jaccard") == "containment"  # its pairs were on the driver before
+        corpus = replace(corpus, large=len(corpus) >= corpora.LARGE and not directed)
         for name in ("items", "bytes", "different", "groups", "candidates"):
             if name in state.run["counts"]:
                 log.counts[name] = state.run["counts"][name]
         log.details |= details_at(wanted, state.run["details"])
         copied, grouped = state.links(COPIES, corpus), state.links(GROUPS, corpus)
         found = _found(run, corpus, copied, grouped, state, wanted, policy)
+        if not isinstance(found, LargeMatches):
+            found = found[0], replace(found[1], directed=directed)
         tables = tables_of(run, corpus, found, policy)
         changed = {
             **parameters, "threshold": wanted, "keep": str(policy), "first_threshold": state.about["threshold"],

@@ -37,7 +37,7 @@ APART = (
     "owner", "source", "other", "tests", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master",
 )  # fmt: skip
 """Parameters that a run may change when it continues another, or whose content is compared instead."""
-ANSWERING = ("measure", "group", "explain")
+ANSWERING = ("group", "explain")
 """Parameters that Spark does not know, and without which a run would answer another question."""
 LENGTH = "length"
 Published = TypeVar("Published", bound=SparkResult)
