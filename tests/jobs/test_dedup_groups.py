@@ -146,3 +146,11 @@ def test_what_cannot_be_grouped_is_an_error(tmp_path):
             likewise.dedup(asked.pop("source"), **asked)
     with pytest.raises(LikewiseError, match="row 1"):
         likewise.dedup(pa.table({"repo": ["a", None], "text": ["x", "y"]}), group="repo")
+
+
+def test_the_best_score_of_a_group_is_a_number_where_scores_are_text():
+    """10 is more than 9, though not in the order of letters."""
+    text = "one two three four five six seven"
+    rows = pa.table({"book": ["a", "b", "b"], "text": [text, text, ""], "stars": ["9", "10", "2"]})
+    assert likewise.dedup(rows, group="book", keep="max:stars").removed["id"].to_pylist() == ["a"]
+    assert likewise.dedup(rows, group="book", keep="min:stars").removed["id"].to_pylist() == ["a"]

@@ -44,9 +44,7 @@ def test_what_runs_on_one_machine_does_not_collect_a_frame(spark):
             call()
 
 
-@pytest.mark.parametrize(
-    ("job", "settings"), [(likewise.pairs, {"explain": True}), (likewise.dedup, {"group": "text"})]
-)
+@pytest.mark.parametrize(("job", "settings"), [(likewise.pairs, {"explain": True})])
 def test_another_question_is_not_left_out(spark, job, settings):
     with pytest.raises(ParameterError, match="on Spark; engine='local' takes others") as raised:
         job(spark.createDataFrame([("a",)], "text string"), **settings)

@@ -27,7 +27,7 @@ from likewise.jobs.inputs import SearchRequest, check_distance
 from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.result import Dedup
 from likewise.jobs.rows import DISTANCES
-from likewise.jobs.settings import HASHING, Given
+from likewise.jobs.settings import HASHING
 from likewise.kernels.hashing import mix
 from likewise.search.cluster import NONE, RULES, Keep, Removal, note_unlisted, removals
 from likewise.search.items import Items, TextItems
@@ -109,11 +109,6 @@ class DedupRequest(SearchRequest):
         """Which document of a group is kept: the first, or by containment the longest, unless the user says it."""
         default = "longest" if self.measure == "containment" else "first"
         return Keep.parse(default if self.keep is None else self.keep)
-
-    @property
-    def only_local(self) -> Given:
-        """Also groups."""
-        return {**super().only_local, **self.given("group")}
 
     @property
     def score(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.base.arrays import Hashes, Ints, to_arrow
+from likewise.errors import ParameterError
 from likewise.jobs.dedup import DedupRequest
 from likewise.search.cluster import NONE, Keep, note_unlisted, removals
 from likewise.search.matches import count_different
@@ -25,6 +26,7 @@ from likewise.spark.direct import PART, PLACE
 from likewise.spark.exchange import KIND, SCHEMA, collected
 from likewise.spark.executor import Found, GatheredExecutor, SpreadExecutor
 from likewise.spark.folder import RunFolder
+from likewise.spark.grouped_rows import GroupedRows
 from likewise.spark.output import CLUSTERS, ROW, RowFiles, finish, laid, to_frame, write_arrow, write_frame
 from likewise.spark.result import SparkDedup
 from likewise.spark.run import ClusterRun, RankOrder, begun
@@ -40,11 +42,17 @@ OWNER = "dedup"
 def dedup(request: DedupRequest) -> SparkDedup:
     """Do what was asked for on a cluster."""
     earlier = None
+    if request.against and request.group is not None:
+        raise ParameterError(f"The 'against' parameter of {OWNER} does not go with 'group' on Spark yet.")
     if request.against:
         earlier = _opened_runs(request)
         request = earlier.agreed(request)
     with begun(request, earlier.identity if earlier else None, request.fresh) as run:
         corpus = run.corpus(earlier)
+        grouped = None
+        if request.group is not None:
+            grouped = GroupedRows.of(run, corpus, request)
+            run, corpus = grouped.run, grouped.corpus
         corpus = replace(corpus, large=earlier is None and len(corpus) >= corpora.LARGE)
         shingler = run.shingler(corpus)
         searching = request.search(request.resources)
@@ -58,8 +66,8 @@ def dedup(request: DedupRequest) -> SparkDedup:
         folders = None if earlier is None else [str(one.directory) for one in earlier.states]
         parameters = {**request.reported(shingler), "against": folders, "engine": "spark", **request.resources.used}
         tables = tables_of(run, corpus, found, request.policy, ranks, earlier)
-        state = _state(run, corpus, found, executor.built) if request.state else None
-        return Answer(run, corpus, tables, parameters, state).write()
+        state = _state(run, corpus, found, executor.built) if request.state and grouped is None else None
+        return Answer(run, corpus, tables, parameters, state, grouped=grouped).write()
 
 
 def _opened_runs(request: DedupRequest) -> SparkAgainst:
@@ -130,6 +138,7 @@ class Answer:
         parameters: dict[str, Any],
         state: KeptState | None,
         command: str = OWNER,
+        grouped: GroupedRows | None = None,
     ) -> None:
         self.run = run
         self.corpus = corpus
@@ -137,6 +146,7 @@ class Answer:
         self.parameters = parameters
         self.state = state
         self.command = command
+        self.grouped = grouped
         self._layout: dict[int, tuple[Ints, Hashes]] | None = None
 
     def _clusters(self) -> Any:
@@ -167,6 +177,8 @@ class Answer:
 
     def _kept(self) -> Any:
         """Return the surviving rows, all columns."""
+        if self.grouped is not None:
+            return self.grouped.kept(self.tables.gone)
         part = self.corpus.parts[-1]
         columns = [quoted(name) for name in part.columns]
         if (few := self._few(self.tables)) is not None and isinstance(self.tables, DriverTables):
@@ -232,6 +244,9 @@ class Answer:
         if own and run.folder.local is not None:
             frames["kept"], frames["clusters.parquet"] = self._write_rows, self._write_clusters
         part = self.corpus.parts[-1]
+        if self.grouped is not None:
+            part = self.grouped.rows
+            run.log.counts |= self.grouped.count(self.tables.gone)
         stats = partial(run.stats, self.command, self.parameters, [part])
         state = None if self.state is None else self._save_state
         return run.publish(part, frames, stats, SparkDedup, part.aside, state)

@@ -37,7 +37,7 @@ APART = (
     "owner", "source", "other", "tests", "out", "against", "progress", "threads", "memory", "spill", "fresh", "master",
 )  # fmt: skip
 """Parameters that a run may change when it continues another, or whose content is compared instead."""
-ANSWERING = ("group", "explain")
+ANSWERING = ("explain",)
 """Parameters that Spark does not know, and without which a run would answer another question."""
 LENGTH = "length"
 Published = TypeVar("Published", bound=SparkResult)
@@ -58,8 +58,7 @@ class ClusterRun:
     def corpus(self, earlier: EarlierRuns | None = None) -> Corpus:
         """Write the input to the folder of the run, after the documents of earlier runs, and number its rows."""
         with self.log.stage("read"):
-            words = self.request.shingler
-            short = BYTES_A_WORD * words.k if isinstance(words, Words) else 0
+            short = short_bytes(self.request)
             parts = tuple(
                 deposited(given, self.request.options, self.checkpoints, "read-other" if number else "read", short)
                 for number, given in enumerate(self.inputs)
@@ -126,6 +125,12 @@ class ClusterRun:
                 "shingle='chars' suits short texts better"
             )
         return shingler
+
+
+def short_bytes(request: SearchRequest) -> int:
+    """Return how many bytes a document has that is too short for several shingles of words; 0 for other shingles."""
+    words = request.shingler
+    return BYTES_A_WORD * words.k if isinstance(words, Words) else 0
 
 
 class EarlierRuns(Protocol):

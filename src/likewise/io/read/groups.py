@@ -19,6 +19,7 @@ from likewise.base.arrays import Ints, TextChunk, to_arrow
 from likewise.errors import ParameterError
 from likewise.io.disk import disk_errors, temporary_file
 from likewise.io.read.base import Flags, ReadOptions, Source, Tick, quiet
+from likewise.io.read.columns import as_numbers
 from likewise.io.read.open import check_row
 
 BETWEEN = b"\n\n"
@@ -121,8 +122,13 @@ class GroupedDocuments(Source):
         return self._rows.finish_ids(ids)
 
     def finish_scores(self, scores: pa.ChunkedArray, role: str = "score") -> pa.ChunkedArray:
-        """Return the best score of each group: the lowest where the keep policy takes the lowest, else the highest."""
+        """Return the best score of each group: the lowest where the keep policy takes the lowest, else the highest.
+
+        Text that is numbers has the order of numbers, as in the keep policy.
+        """
         rows = self._rows.finish_scores(pa.chunked_array(self._scores[role]), role)
+        if pa.types.is_string(rows.type) or pa.types.is_large_string(rows.type):
+            rows = as_numbers(rows)
         lowest = dict(zip(self._options.scores, self._options.lowest, strict=False)).get(role, False)
         best = "min" if lowest else "max"
         table = pa.table({"group": to_arrow(self._row_groups()), "score": rows})
