@@ -166,10 +166,6 @@ def dedup(
         progress=progress, master=master, within=within, vector=vector,
     )  # fmt: skip
     checks.choice("dedup", "engine", engine, ENGINES)
-    if request.of_vectors and (engine == "spark" or checks.is_spark_frame(source)):
-        raise ParameterError(
-            f"The measure {measure!r} of dedup is for engine='local' only; Spark has pairs of vectors."
-        )
     on_spark = _on_spark("dedup", engine, master, source)
     if unit is not None:
         from likewise.apps.units import UnitRules, dedup_units
@@ -188,6 +184,10 @@ def dedup(
     if request.of_vectors:
         if any(map(is_index, against)):
             raise ParameterError("The 'against' parameter of dedup cannot be an index of vectors. Name finished runs.")
+        if on_spark:
+            from likewise.spark.vector_dedup import dedup_vectors as vectors_on_spark
+
+            return cast("Dedup", vectors_on_spark(request))
         from likewise.jobs.vector_dedup import dedup_vectors
 
         with output(out) as folder:

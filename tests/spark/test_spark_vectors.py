@@ -141,3 +141,51 @@ def test_parameters(spark):
 def test_nothing_at_all(spark):
     frame = spark.createDataFrame([], "vector array<float>")
     assert len(likewise.pairs(frame, measure="l2", within=1)) == 0
+
+
+def by_name(found):
+    arrow = found.toArrow() if hasattr(found, "toArrow") else found
+    return sorted(arrow.to_pylist(), key=lambda row: [str(value) for value in row.values()])
+
+
+def same_dedup(local, found):
+    for name in ("pairs", "removed", "clusters", "kept"):
+        assert by_name(getattr(local, name)) == by_name(getattr(found, name)), name
+    assert local.stats["certificate"] == found.stats["certificate"]
+    assert local.stats["method"] == found.stats["method"]
+    counts = ("items", "different", "pairs", "removed", "kept", "clusters", "identical", "near", "verified")
+    assert [local.stats["counts"][name] for name in counts] == [found.stats["counts"][name] for name in counts]
+    assert local.stats["counts"]["removed"] > 100
+
+
+@pytest.mark.parametrize("keep", ["max:score,last", "none"])
+def test_dedup_of_files(spark, tmp_path, keep):
+    """By tables, with a certificate; all columns of the rows are kept."""
+    rows, kind, within = CASES["angle"]
+    given = table_of(rows, kind).append_column("score", pa.array([row % 7 for row in range(len(rows))]))
+    for number, (start, stop) in enumerate([(0, 10), (10, 900), (900, len(rows))]):
+        pq.write_table(given.slice(start, stop - start), tmp_path / f"{number}.parquet", row_group_size=200)
+    settings = {"measure": "angle", "within": within, "id": "name", "keep": keep, "method": "lsh", "certify": 300}
+    local = likewise.dedup(str(tmp_path / "*.parquet"), **settings)
+    found = likewise.dedup(str(tmp_path / "*.parquet"), engine="spark", out=tmp_path / "out", **settings)
+    same_dedup(local, found)
+    assert found.stats["certificate"]["true_pairs"] > 30
+
+
+def test_dedup_of_a_frame_that_the_driver_compares(spark):
+    rows, kind, within = CASES["l1"]
+    frame = spark.createDataFrame(table_of(rows[:600], kind)).repartition(3)
+    settings = {"measure": "l1", "within": within, "method": "exact"}
+    same_dedup(likewise.dedup(frame.toArrow(), **settings), likewise.dedup(frame, **settings))
+
+
+def test_dedup_of_vectors_says_what_it_cannot(spark, tmp_path):
+    frame = spark.createDataFrame([([1.0, 2.0],)], "vector array<double>")
+    for wrong, says in (
+        ({"against": tmp_path}, "does not go with measure='l2' on Spark yet"),
+        ({"keep": "longest"}, "vectors have no length"),
+        ({"threshold": 0.5}, "'threshold' parameter of dedup has no effect"),
+    ):
+        with pytest.raises(ParameterError, match=says):
+            likewise.dedup(frame, measure="l2", within=1, **wrong)
+    assert likewise.dedup(frame, measure="l2", within=1).kept.count() == 1

@@ -57,10 +57,10 @@ class DedupVectors(Dedup):
         return stats
 
     def _similarities(self, left: Ints, right: Ints, similarity: Scores) -> dict[str, Callable[[slice], Any]]:
-        return {"distance": lambda part: to_arrow(_distances(similarity[part]))}
+        return {"distance": lambda part: to_arrow(distances(similarity[part]))}
 
     def _scores(self) -> tuple[str, Scores]:
-        return "distance", _distances(self._similarity)
+        return "distance", distances(self._similarity)
 
     def _table_names(self) -> Iterable[str]:
         names = super()._table_names()
@@ -85,7 +85,7 @@ class DedupVectors(Dedup):
         return replace(told, notes=(*told.notes, *outcomes))
 
 
-def _distances(closeness: Scores) -> Scores:
+def distances(closeness: Scores) -> Scores:
     """Return the distances of pairs whose similarity is the negated distance, or 1 for copies."""
     return np.where(closeness > 0, 0.0, 0 - closeness)
 

@@ -84,6 +84,7 @@ def tables_of(
     policy: Keep,
     ranks: RankOrder | None = None,
     earlier: SparkAgainst | None = None,
+    kind: type[DriverTables] = DriverTables,
 ) -> DriverTables | SpreadTables:
     """Choose keepers, and return the tables: made on the driver or, of a large corpus, on the cluster."""
     note_unlisted(policy, run.log)
@@ -100,7 +101,7 @@ def tables_of(
         removal = removals(matches.groups, *pairs, ranked, matches.copies, matches.empty, none, matches.directed)
     if earlier is not None:
         return AgainstTables(run, corpus, universe, matches, removal, earlier)
-    return DriverTables(run, corpus, universe, matches, removal)
+    return kind(run, corpus, universe, matches, removal)
 
 
 def _state(run: ClusterRun, corpus: Corpus, found: Found, built: dict[str, Any]) -> KeptState | None:
@@ -172,7 +173,7 @@ class Answer:
 
     def _few(self, tables: Any) -> Ints | None:
         """Return the rows that the driver has, if they are those of one collection and few enough for a join."""
-        alone = type(tables) is DriverTables and len(self.corpus.parts) == 1
+        alone = isinstance(tables, DriverTables) and len(self.corpus.parts) == 1
         return tables.universe.rows if alone and len(tables.universe.rows) <= corpora.MOST_JOINED else None
 
     def _kept(self) -> Any:

@@ -86,8 +86,8 @@ class VectorForm:
         return self.space(np.broadcast_to(np.zeros((1, self.columns), self.type), (count, self.columns)))
 
 
-def open_vectors(session: Any, source: Any, options: ReadOptions, memory: int) -> SparkInput:
-    """Return the input as a DataFrame; its text is the column of vectors."""
+def open_vectors(session: Any, source: Any, options: ReadOptions, memory: int, whole: bool = False) -> SparkInput:
+    """Return the input as a DataFrame; its text is the column of vectors. whole: with all other columns."""
     paths = source.paths if isinstance(source, Files) else source if isinstance(source, list | tuple) else [source]
     if any(str(path).lower().endswith((".npy", ".csv", ".tsv", ".arrow")) for path in paths if not _is_table(path)):
         raise InputError(f"{options.owner} on Spark reads vectors from {OR_ELSE}")
@@ -97,7 +97,8 @@ def open_vectors(session: Any, source: Any, options: ReadOptions, memory: int) -
     for name in options.columns:
         if name not in table.schema.names:
             raise ColumnError.of(kind_of(source), name, table.schema.names)
-    return SparkInput(session.createDataFrame(table.select(options.columns)), kind_of(source))
+    chosen = table if whole else table.select(options.columns)
+    return SparkInput(session.createDataFrame(chosen), kind_of(source))
 
 
 def _is_table(source: Any) -> bool:
@@ -110,19 +111,21 @@ def _is_table(source: Any) -> bool:
 
 
 def deposit_vectors(
-    given: SparkInput, options: ReadOptions, measure: str, checkpoints: Checkpoints, step: str
+    given: SparkInput, options: ReadOptions, measure: str, checkpoints: Checkpoints, step: str, whole: bool = False
 ) -> tuple[Deposit, VectorForm | None]:
     """Write the vectors to the folder of the run as rows of bytes, and number them; raise if one cannot be used.
 
-    The form is None if there is no vector.
+    The form is None if there is no vector. whole: with all columns of their rows, also the vectors as they came.
     """
     from pyspark.sql import functions as F
 
     column, kind = options.text, _type(given, options.text, measure)
     names = [name for name in dict.fromkeys([options.id, column]) if name is not None]
+    if whole:
+        names = [name for name in given.frame.columns if name not in (FILE, BLOCK)]
     columns = [*map(quoted, names), *([FILE, BLOCK] if given.files else [])]
     source = given.frame.select(*columns)
-    others = [field for field in source.schema.fields if field.name != column or column == options.id]
+    others = [field for field in source.schema.fields if whole or field.name != column or column == options.id]
     schema = type(source.schema)(list(others))
     for name, of in (
         (PART, "integer"), (PLACE, "long"), (SIZE, "long"), (DIGEST, "binary"), (TROUBLE, "string"), (TEXT, "binary"),

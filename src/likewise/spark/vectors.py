@@ -68,10 +68,10 @@ def vector_pairs(request: PairsRequest) -> Pairs:
     """Do what was asked for on a cluster; the pairs come to the driver."""
     settings = request.vector_settings
     with begun(replace(request, text=request.vector), opening=open_vectors) as run:
-        corpus, form = _read(run, settings)
+        corpus, form = read_on_cluster(run, settings)
         log = run.log
         aim = aimed(settings, request.resources, form.outline(1))
-        universe, found = _found(run, corpus, form, aim)
+        universe, found = found_on_cluster(run, corpus, form, aim)
         if settings.beyond is not None:
             far = found[2] > settings.beyond
             found = found[0][far], found[1][far], found[2][far]
@@ -87,12 +87,12 @@ def vector_pairs(request: PairsRequest) -> Pairs:
         return Pairs(distances_table(*names, distance), stats)
 
 
-def _read(run: ClusterRun, settings: VectorSettings) -> tuple[Corpus, VectorForm]:
-    """Write the vectors to the folder of the run, and number them."""
+def read_on_cluster(run: ClusterRun, settings: VectorSettings, whole: bool = False) -> tuple[Corpus, VectorForm]:
+    """Write the vectors to the folder of the run, and number them. whole: with all columns of their rows."""
     options, kept = run.request.options, run.checkpoints
     with run.log.stage("read"):
         found = [
-            deposit_vectors(one, options, settings.measure, kept, "read-other" if number else "read")
+            deposit_vectors(one, options, settings.measure, kept, "read-other" if number else "read", whole)
             for number, one in enumerate(run.inputs)
         ]
         if settings.id is not None:
@@ -110,7 +110,7 @@ def _read(run: ClusterRun, settings: VectorSettings) -> tuple[Corpus, VectorForm
     return Corpus(run.session, tuple(part for part, _ in found)), form
 
 
-def _found(run: ClusterRun, corpus: Corpus, form: VectorForm, aim: VectorAim) -> tuple[Universe, ScoredPairs]:
+def found_on_cluster(run: ClusterRun, corpus: Corpus, form: VectorForm, aim: VectorAim) -> tuple[Universe, ScoredPairs]:
     """Return the rows that matter, and the pairs of rows within the distance, each the first of its copies."""
     log = run.log
     check_number(len(corpus))

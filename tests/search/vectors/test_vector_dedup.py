@@ -295,7 +295,6 @@ def test_recall_is_certified_and_the_same_with_other_means(tmp_path):
         ({"within": 5, "state": False}, "'state'"),
         ({"within": 5, "add": True}, "'add'"),
         ({"within": 5, "unit": "lines"}, "'unit'"),
-        ({"within": 5, "engine": "spark"}, "engine='local' only"),
         ({"within": 5, "method": "exact", "certify": 5}, "'certify'"),
         ({"within": 5, "vector": "v"}, "'vector'"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 import numpy as np
 
 from likewise.base.arrays import Ints
@@ -37,12 +39,17 @@ def near_groups(space: Space, aim: VectorAim, certify: int | None, log: RunLog, 
     tables = log.details.get("tables")
     log.details["predicted_recall"] = 1.0 if tables is None else tables["recall"]
     items = len(space) - split
-    size = _sample_size(items) if certify is None else min(certify, items)
-    if one_each is not None and tables is not None and size:
+    rows = sampled_rows(items, certify, aim) + split
+    if one_each is not None and tables is not None and len(rows):
         with log.stage("certify", len(groups)) as tick:
-            rows = np.sort(np.random.default_rng([aim.seed, SALT]).choice(items, size, replace=False)) + split
             log.certificate = certified(one_each, groups, pairs, rows, aim, tick, items).to_dict()
     return VerifiedPairs(groups, groups.of, pairs[0], pairs[1], 0 - pairs[2])
+
+
+def sampled_rows(items: int, certify: int | None, aim: VectorAim) -> Ints:
+    """Return the sample of so many vectors, or of the default size."""
+    size = _sample_size(items) if certify is None else min(certify, items)
+    return np.sort(np.random.default_rng([aim.seed, SALT]).choice(items, size, replace=False)).astype(np.int64)
 
 
 def _sample_size(items: int) -> int:
@@ -62,17 +69,39 @@ def certified(
     space: one vector of each group. rows: the sample, of so many items. Copies do not count: they are always found.
     """
     asked, place = np.unique(groups.of[rows], return_inverse=True)
+
+    def neighbours() -> Iterator[tuple[Ints, Ints]]:
+        for start in range(0, len(space), PORTION):
+            stop = min(start + PORTION, len(space))
+            some = space.chosen(np.concatenate([asked, np.arange(start, stop)]), *aim.room)
+            (sample, other, _), _ = all_pairs(some, len(asked), aim, lambda _: None)
+            yield sample, other + (start - len(asked))
+            tick(stop - start)
+
+    return tallied(neighbours(), asked, place, lambda other: groups.sizes[other], found, items)
+
+
+def tallied(
+    neighbours: Iterable[tuple[Ints, Ints]],
+    asked: Ints,
+    place: Ints,
+    sizes: Callable[[Ints], Ints],
+    found: ScoredPairs,
+    items: int,
+) -> Certificate:
+    """Count how many true neighbours of a sample were found.
+
+    neighbours: places in `asked`, the different vectors of the sample, beside vectors within the distance. place: that
+    of each vector of the sample. sizes: tells how many copies vectors have.
+    """
     true, hit = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
     listed = packed(found[0], found[1])
-    for start in range(0, len(space), PORTION):
-        stop = min(start + PORTION, len(space))
-        some = space.chosen(np.concatenate([asked, np.arange(start, stop)]), *aim.room)
-        (sample, other, _), _ = all_pairs(some, len(asked), aim, lambda _: None)
-        other += start - len(asked)
-        sample, other = sample[asked[sample] != other], other[asked[sample] != other]
+    for sample, other in neighbours:
+        apart = asked[sample] != other
+        sample, other = sample[apart], other[apart]
         own = asked[sample]
         known = np.isin(packed(np.minimum(own, other), np.maximum(own, other)), listed)
-        np.add.at(true, sample, groups.sizes[other])
-        np.add.at(hit, sample[known], groups.sizes[other[known]])
-        tick(stop - start)
+        copies = sizes(other)
+        np.add.at(true, sample, copies)
+        np.add.at(hit, sample[known], copies[known])
     return estimate(true[place], hit[place], items)
