@@ -18,7 +18,7 @@ def pages(count, seed=1):
     """Pages of which most lines are of other pages, too, some with other letters and punctuation; some are blank."""
     draw = random.Random(seed)
     words = [f"w{number}" for number in range(300)] + ["naïve", "ÜBER", "日本語", "résumé"]
-    lines = [" ".join(draw.choices(words, k=draw.randint(1, 12))) for _ in range(count)]
+    lines = [" ".join(draw.choices(words, k=draw.randint(1, 12))) for _ in range(count // 2)]
     found = []
     for _ in range(count):
         if draw.random() < 0.1:
@@ -28,7 +28,7 @@ def pages(count, seed=1):
         for _ in range(draw.randint(1, 6)):
             line = draw.choice(lines) if draw.random() < 0.6 else " ".join(draw.choices(words, k=7))
             page.append(draw.choice([line, line.upper(), f"- {line}!", f"{line}\r", f"{line}\n"]))
-        found.append("\n".join(page))
+        found.append(draw.choice(["\n", "\n\n", "\n \n"]).join(page))
     return found
 
 

@@ -301,7 +301,7 @@ class _ContainedInput(_JoinInput):
         """
         sizes, arrays = self.sets.sizes[rows], (self.sets.values, self.sets.offsets, rows)
         least = Lengths.of(sizes, bounds, False).shortest
-        eighths = int(min(8, np.ceil(8 * ENOUGH * (1 - bounds.threshold)))) or 1
+        eighths = enough_eighths(bounds)
         own = np.empty((eighths, len(rows)), np.int64)
 
         def count(part: int) -> None:
@@ -335,6 +335,11 @@ class _ContainedInput(_JoinInput):
         )
         for left, right, similarity in join.pairs(here, there):
             yield (self.rows[here.rows[left]], self.rows[there.rows[right]], similarity), join.position, True
+
+
+def enough_eighths(bounds: Bounds) -> int:
+    """Return of how many eighths of all symbols it is looked whether any other set has them."""
+    return int(min(8, np.ceil(8 * ENOUGH * (1 - bounds.threshold)))) or 1
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from likewise.search.candidates import wanted_pairs
 from likewise.search.cluster import Keep
 from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
+from likewise.search.exact.bounds import Bounds
 from likewise.search.items import TextItems
 from likewise.search.local import Search
 from likewise.search.matches import Drawn, VerifiedPairs, add_empty_pair, best_ranks
@@ -34,6 +35,7 @@ from likewise.search.recall.certificate import Certificate, certified, expected_
 from likewise.search.scored import ScoredPairs, no_pairs
 from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
+from likewise.spark.contained import ContainedSearch, narrowed
 from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies, find_groups
 from likewise.spark.corpus import Corpus, SampledItems
 from likewise.spark.large_pairs import LargePairs, pairs_of_step
@@ -176,16 +178,27 @@ class ClusterExecutor:
         items = self.corpus.documents(rows, self.shingler, self.settings.budget, self._folder)
         return items if self._common is None else items.ignoring(self._common)
 
+    def _joined_rows(self) -> Ints:
+        """Return the different documents that may have a pair: by containment, without those that cannot."""
+        settings = self.settings
+        if settings.measure != "containment":
+            return self.first[np.arange(len(self.first))]
+        bounds = Bounds(settings.measure, settings.threshold)
+        search = ContainedSearch(self.shingler, self._common, self._copied.rows, bounds)
+        with self.log.stage("narrow"):
+            return narrowed(self.corpus, search, self.first, self.documents, self._checkpoints)
+
     def join(self) -> tuple[Universe, VerifiedPairs]:
         """Join the different documents on the driver."""
         settings, copied = self.settings, self._copied.repeated
-        rows = self.first[np.arange(len(self.first))]
+        rows = self._joined_rows()
         with self.log.stage("fetch"):
             items = self.documents(rows)
-        involved = np.unique(np.concatenate([copied.rows, rows]))
-        order = self._ranks(involved)
-        ranks = order[np.searchsorted(involved, rows)]
-        if len(copied.rows):
+        ranks = None
+        if settings.measure == "jaccard":
+            involved = np.unique(np.concatenate([copied.rows, rows]))
+            order = self._ranks(involved)
+            ranks = order[np.searchsorted(involved, rows)]
             np.minimum.at(ranks, np.searchsorted(rows, copied.first), order[np.searchsorted(involved, copied.rows)])
         everyone = np.arange(len(rows))
         sides = self.sides and replace(self.sides, split=int(np.searchsorted(rows, self.sides.split)))
@@ -193,6 +206,7 @@ class ClusterExecutor:
         crowded = jaccard and crowded_search(settings, items, everyone)
         given = by_join.DifferentItems(items, everyone, everyone, NOTHING, crowded)
         matches = by_join.find(settings, given, self.log, Workspace.temporary(self._folder), sides, ranks, 0.0)
+        self.log.counts["groups"] += len(self.first) - len(rows)
         groups = matches.groups
         repeats = np.flatnonzero(groups.first[groups.of] != everyone)
         grouped = Repeated(rows[repeats], rows[groups.first[groups.of[repeats]]])

@@ -28,7 +28,8 @@ STAGES = {
     "meetings": "candidates", "verify": "verify",
     "write": "write", "members": "cluster", "ranks": "cluster", "edges": "cluster", "keepers": "cluster",
     "components": "cluster", "rows": "cluster", "listed": "tables",
-    "names": "tables", "items": "read", "units": "count", "cuts": "cut", "runs": "search", "hits": "search",
+    "names": "tables", "items": "read", "alone": "narrow", "outer": "narrow", "units": "count", "cuts": "cut",
+    "runs": "search", "hits": "search",
 }  # fmt: skip
 """The stage of a run that a step belongs to, for progress bars."""
 
