@@ -9,7 +9,7 @@ import pytest
 from spark_corpora import in_order, settled
 
 import likewise
-from likewise.errors import OutputError, ParameterError
+from likewise.errors import IncompatibleError, OutputError, ParameterError
 
 TABLES = ("hits", "tests", "kept")
 WORDS = [f"w{number}" for number in range(2000)] + ["naïve", "ÜBER", "日本語"]
@@ -48,8 +48,13 @@ def same(local, found, names=TABLES, told=in_order):
     assert found.stats["details"]["frequent_phrase"] == local.stats["details"]["frequent_phrase"]
 
 
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("action", ["cut", "drop"])
-def test_files_that_tasks_read(spark, tmp_path, action):
+def test_files_that_tasks_read(spark, tmp_path, action, monkeypatch):
+    """A run whose driver was lost is resumed, unless the tests have changed since."""
     questions = [*items(), " ".join(WORDS[:10])]
     texts = corpus(240, questions)
     rows = pa.table({"name": [f"d{-row}" for row in range(len(texts))], "text": texts, "kind": ["x"] * len(texts)})
@@ -59,8 +64,15 @@ def test_files_that_tasks_read(spark, tmp_path, action):
     settings = {"tests": str(tmp_path / "quiz.jsonl"), "id": "name", "action": action}
     given = str(tmp_path / "part-*.parquet")
     local = likewise.decontaminate(given, **settings)
+    with monkeypatch.context() as patch:
+        patch.setattr("likewise.spark.run.publish_frames", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            likewise.decontaminate(given, engine="spark", out=tmp_path / "out", **settings)
+    with pytest.raises(IncompatibleError, match="unfinished run with other inputs or parameters"):
+        likewise.decontaminate(given, engine="spark", out=tmp_path / "out", **{**settings, "tests": questions[1:]})
     found = likewise.decontaminate(given, engine="spark", out=tmp_path / "out", **settings)
     same(local, found)
+    assert {"runs", "hits"} <= set(found.stats["details"]["resumed"])
     counts = local.stats["counts"]
     assert counts["hits"] > 30
     assert counts["items_frequent"] >= 1

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.spark import direct
-from likewise.spark.output import RowFiles, _Sheet
+from likewise.spark.output import RowFiles, Sheet
 from likewise.spark.session import java_options
 
 SESSION = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
@@ -96,11 +96,11 @@ def test_ids_that_are_repeated_or_null(tmp_path):
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
     table = numbered(0, 10)
-    sheet = _Sheet(str(tmp_path), "a.parquet", table.schema, ["text"], 1)
+    sheet = Sheet(str(tmp_path), "a.parquet", table.schema, ["text"], 1)
     sheet.__enter__().add(table)
     sheet.__exit__(KeyboardInterrupt, None, None)
     assert os.listdir(tmp_path) == []
-    with _Sheet(str(tmp_path), "a.parquet", table.schema, ["text"], 2) as sheet:
+    with Sheet(str(tmp_path), "a.parquet", table.schema, ["text"], 2) as sheet:
         sheet.add(table)
         assert os.listdir(tmp_path) == [".a.parquet.2.part"]
     assert pq.read_table(tmp_path / "a.parquet").equals(table)

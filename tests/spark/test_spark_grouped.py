@@ -49,8 +49,8 @@ def same(local, found):
     }
 
 
-@pytest.mark.parametrize("settings", [{"keep": "max:stars,longest", "method": "lsh"}, {"measure": "containment"}])
-def test_files(spark, tmp_path, settings):
+def test_files(spark, tmp_path):
+    settings = {"keep": "max:stars,longest", "method": "lsh"}
     rows = books(120)
     for number, (start, stop) in enumerate([(0, 9), (9, 150), (150, rows.num_rows)]):
         pq.write_table(rows.slice(start, stop - start), tmp_path / f"part-{number}.parquet", row_group_size=40)
@@ -69,7 +69,7 @@ def test_a_frame_whose_broken_rows_are_set_aside(spark):
         "number", pa.array([7 * i for i in range(len(texts))])
     )
     frame = spark.createDataFrame(rows).repartition(4)
-    settings = {"group": "book", "on_error": "skip", "keep": "min:number", "method": "exact"}
+    settings = {"group": "book", "on_error": "skip", "keep": "min:number", "measure": "containment"}
     local, found = likewise.dedup(frame.toArrow(), **settings), likewise.dedup(frame, **settings)
     same(local, found)
     assert len(found.aside) == len(local.aside) == 2

@@ -49,18 +49,28 @@ def same(local, found):
     assert {name: counts[name] for name in local.stats["counts"]} == local.stats["counts"]
 
 
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"unit": "lines", "id": "name"}, {"unit": "paragraphs", "min_words": 3, "more_than": 2, "keep": "none"}],
 )
-def test_files_that_tasks_read(spark, tmp_path, settings):
+def test_files_that_tasks_read(spark, tmp_path, settings, monkeypatch):
+    """The driver of the run is lost before it writes the result; the next run takes up what it has found."""
     rows = table(pages(300))
     for number, (start, stop) in enumerate([(0, 7), (7, 200), (200, 200), (200, 300)]):
         pq.write_table(rows.slice(start, stop - start), tmp_path / f"part-{number}.parquet", row_group_size=60)
     given = str(tmp_path / "part-*.parquet")
     local = likewise.dedup(given, min_left=4, **settings)
+    with monkeypatch.context() as patch:
+        patch.setattr("likewise.spark.run.publish_frames", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            likewise.dedup(given, min_left=4, engine="spark", out=tmp_path / "spark", **settings)
     found = likewise.dedup(given, min_left=4, engine="spark", out=tmp_path / "spark", **settings)
     same(local, found)
+    assert {"units", "cuts"} <= set(found.stats["details"]["resumed"])
     assert local.stats["counts"]["cuts"] > 50
     assert local.stats["counts"]["removed"] > 10 * (settings["unit"] == "lines")
     assert json.loads((tmp_path / "spark" / "run.json").read_text())["parameters"]["engine"] == "spark"

@@ -158,14 +158,14 @@ def same_dedup(local, found):
     assert local.stats["counts"]["removed"] > 100
 
 
-@pytest.mark.parametrize("keep", ["max:score,last", "none"])
-def test_dedup_of_files(spark, tmp_path, keep):
+def test_dedup_of_files(spark, tmp_path):
     """By tables, with a certificate; all columns of the rows are kept."""
     rows, kind, within = CASES["angle"]
     given = table_of(rows, kind).append_column("score", pa.array([row % 7 for row in range(len(rows))]))
     for number, (start, stop) in enumerate([(0, 10), (10, 900), (900, len(rows))]):
         pq.write_table(given.slice(start, stop - start), tmp_path / f"{number}.parquet", row_group_size=200)
-    settings = {"measure": "angle", "within": within, "id": "name", "keep": keep, "method": "lsh", "certify": 300}
+    settings = {"measure": "angle", "within": within, "id": "name", "method": "lsh", "certify": 300}
+    settings["keep"] = "max:score,last"
     local = likewise.dedup(str(tmp_path / "*.parquet"), **settings)
     found = likewise.dedup(str(tmp_path / "*.parquet"), engine="spark", out=tmp_path / "out", **settings)
     same_dedup(local, found)
@@ -175,7 +175,7 @@ def test_dedup_of_files(spark, tmp_path, keep):
 def test_dedup_of_a_frame_that_the_driver_compares(spark):
     rows, kind, within = CASES["l1"]
     frame = spark.createDataFrame(table_of(rows[:600], kind)).repartition(3)
-    settings = {"measure": "l1", "within": within, "method": "exact"}
+    settings = {"measure": "l1", "within": within, "method": "exact", "keep": "none"}
     same_dedup(likewise.dedup(frame.toArrow(), **settings), likewise.dedup(frame, **settings))
 
 

@@ -238,7 +238,7 @@ class Checkpoints:
         if known is not None and wanted is not None and known != wanted and not fresh:
             raise IncompatibleError(
                 f"{folder.path}: there is an unfinished run with other inputs or parameters; "
-                "run it again as it was, or start over with fresh=True"
+                "run it again as it was, or start over: with fresh=True, or when this folder is removed"
             )
         if fresh or wanted is None or known is None:
             folder.remove()
