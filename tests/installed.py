@@ -260,6 +260,7 @@ EXTRA_CALLS = {
     "index add library docs.jsonl --html": "html",
     "dedup docs.jsonl --engine spark --master local[1] --out out": "spark",
     "pairs docs.jsonl --engine spark --master local[1] --out out": "spark",
+    "decontaminate docs.jsonl --tests docs.jsonl --engine spark --master local[1] --out out": "spark",
     "index create redis://localhost:1/0?name=none": "redis",
     "dedup docs.jsonl --against redis://localhost:1/0?name=none --out out": "redis",
     "serve library --port 0": "serve",

@@ -26,7 +26,7 @@ from likewise.spark.direct import PART, PLACE
 from likewise.spark.exchange import KIND, SCHEMA, collected
 from likewise.spark.executor import Found, GatheredExecutor, SpreadExecutor
 from likewise.spark.folder import RunFolder
-from likewise.spark.grouped_rows import GroupedRows
+from likewise.spark.grouped_rows import RowsOfGroups
 from likewise.spark.output import CLUSTERS, ROW, RowFiles, finish, laid, to_frame, write_arrow, write_frame
 from likewise.spark.result import SparkDedup
 from likewise.spark.run import ClusterRun, RankOrder, begun
@@ -51,7 +51,7 @@ def dedup(request: DedupRequest) -> SparkDedup:
         corpus = run.corpus(earlier)
         grouped = None
         if request.group is not None:
-            grouped = GroupedRows.of(run, corpus, request)
+            grouped = RowsOfGroups.of(run, corpus, request)
             run, corpus = grouped.run, grouped.corpus
         corpus = replace(corpus, large=earlier is None and len(corpus) >= corpora.LARGE)
         shingler = run.shingler(corpus)
@@ -139,7 +139,7 @@ class Answer:
         parameters: dict[str, Any],
         state: KeptState | None,
         command: str = OWNER,
-        grouped: GroupedRows | None = None,
+        grouped: RowsOfGroups | None = None,
     ) -> None:
         self.run = run
         self.corpus = corpus

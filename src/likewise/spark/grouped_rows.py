@@ -23,7 +23,7 @@ DOCUMENTS, NUMBER, JOINED, NAME = (f"{PREFIX}{name}" for name in ("documents", "
 
 
 @dataclass(frozen=True)
-class GroupedRows:
+class RowsOfGroups:
     """The rows of a run whose documents are groups of them. corpus: the groups, in the order of their first rows."""
 
     run: ClusterRun
@@ -32,7 +32,7 @@ class GroupedRows:
     column: str
 
     @classmethod
-    def of(cls, run: ClusterRun, rows: Corpus, request: DedupRequest) -> GroupedRows:
+    def of(cls, run: ClusterRun, rows: Corpus, request: DedupRequest) -> RowsOfGroups:
         """Join the texts of every group in the order of the rows, and write them to the folder of the run."""
         part, column = rows.parts[0], str(request.group)
         if part.frame.where(f"{quoted(column)} is null").select(PART).limit(1).count():
