@@ -18,5 +18,8 @@ Kernels run over Arrow batches (`mapInArrow`), one thread a task. Each step leav
              Of a large corpus, keepers and components are found in rounds of shuffles; such rows stay where they are.
 10. write    kept/ and the tables, as partitioned Parquet; run.json last.
 
+Other jobs share the steps of reading and writing: `units` (lines and paragraphs), `decontaminate`, `contained` (what
+the driver joins by containment), `grouped_rows` (`--group`), `vectors` and `vector_dedup`.
+
 The driver holds what is proportional to duplicates and pairs, never to the corpus. docs/spark.md has the numbers.
 """
