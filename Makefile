@@ -33,8 +33,8 @@ demo: $(VENV)/core          ## near-duplicates among the Python files on this ma
 	$(BIN)/likewise demo --out out/demo
 
 test: $(VENV)/core          ## lint, types, layers, all tests, on every core; last, alone, those that read the clock
-	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs lint warm debian collect
-	$(MAKE) --no-print-directory --jobs=2 --output-sync test-here test-spark
+	$(MAKE) --no-print-directory --jobs=3 $(VENV)/docs warm debian collect
+	$(MAKE) --no-print-directory --jobs=3 --output-sync lint test-here test-spark
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include="test_*.py" "mark\.alone" tests)
 
 test-here:
@@ -57,7 +57,7 @@ docs: $(VENV)/docs          ## the site, in out/site: made without the network, 
 warm: $(VENV)/core          ## compile all kernels, while what only tests need is being installed
 	$(BIN)/likewise warmup
 
-collect: warm $(VENV)/docs  # once, while types are checked: workers that import all at the same time would all compile it
+collect: warm $(VENV)/docs  # once: workers that import all at the same time would all compile it
 	@said=$$($(BIN)/python -m pytest -q --collect-only 2>&1) || { echo "$$said"; exit 1; }
 
 debian:                     ## what tests need besides Python: Java, a browser, a Redis server

@@ -3,6 +3,7 @@
 python benchmarks/passages.py answers --data short-answers.csv      columns id, task, category, text (orig: the source)
 python benchmarks/passages.py scale --sources 100000 --suspects 1000 [--memory 1GiB]
 python benchmarks/passages.py growth --sources 100000 --suspects 1000     the same at a tenth, and at all
+python benchmarks/passages.py structured                                  records of a few kinds: all texts share words
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ GRID = [f"words:{k}" for k in range(1, 6)] + [f"chars:{k},whitespace=remove,case
 FOLDS, SEEDS = 10, 20
 VOCABULARY, PHRASES = 50_000, 5000
 WORDS_A_SOURCE = 300
+SIDES = ("suspect", "source")
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -225,6 +227,62 @@ def scale(sources: int, suspects: int, memory: str | None, threads: int | None) 
     return told
 
 
+def structured(sources: int, suspects: int, memory: str | None, threads: int | None) -> dict[str, Any]:
+    """Find passages of three records among thousands of files of records, all of which have the same words."""
+    draw = random.Random(3)
+    names, goods, towns = (
+        [f"{word}{i}" for i in range(n)] for word, n in (("name", 2000), ("goods", 500), ("town", 300))
+    )
+
+    def record() -> str:
+        lines = [
+            {"goods": draw.choice(goods), "quantity": draw.randrange(1, 20), "price": draw.randrange(1, 1000)}
+            for _ in range(draw.randrange(1, 5))
+        ]
+        customer = {"name": f"{draw.choice(names)} {draw.choice(names)}", "town": draw.choice(towns)}
+        status = draw.choice(["open", "closed", "shipped", "cancelled"])
+        written = {"id": draw.randrange(10**6), "customer": customer, "status": status, "lines": lines, "paid": "yes"}
+        return json.dumps(written, indent=1)
+
+    def records(size: int) -> list[str]:
+        made, written = [], 0
+        while written < size:
+            made.append(record())
+            written += len(made[-1])
+        return made
+
+    theirs = [records(56_000) for _ in range(sources)]
+    ours, truth = [], []
+    for suspect in range(suspects):
+        some = records(85_000)
+        for place in draw.sample(range(len(some)), 5):
+            source = draw.randrange(sources)
+            first = draw.randrange(len(theirs[source]) - 3)
+            some[place] = "\n".join(theirs[source][first : first + 3])
+            truth.append((suspect, source))
+        ours.append("\n".join(some))
+    there = ["\n".join(some) for some in theirs]
+    passages(ours[:1], there[:1], threads=threads)  # nothing is compiled in the other run
+    begun, spent = time.perf_counter(), time.process_time()
+    found = passages(ours, there, memory=memory, threads=threads)
+    told = {
+        "suspects": suspects,
+        "sources": sources,
+        "megabytes": round(found.stats["counts"]["bytes"] / 1e6),
+        "seconds": round(time.perf_counter() - begun, 2),
+        "cpu_seconds": round(time.process_time() - spent, 2),
+        "compared": found.stats["counts"]["compared"],
+        "passages": len(found.passages),
+        "copied_pairs_found": len(
+            set(truth) & set(zip(*(found.passages[side].to_pylist() for side in SIDES), strict=True))
+        ),
+        "copied_pairs": len(set(truth)),
+        "peak_megabytes": round((peak_memory() or 0) / 1e6),
+    }
+    print(json.dumps(told))
+    return told
+
+
 def growth(sources: int, suspects: int, memory: str | None, threads: int | None) -> list[dict[str, Any]]:
     """Do the same at a tenth and at the whole, each in a process of its own; print how time and memory grow."""
     told = []
@@ -242,27 +300,31 @@ def growth(sources: int, suspects: int, memory: str | None, threads: int | None)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["answers", "make", "scale", "growth"])
+    parser.add_argument("what", choices=["answers", "make", "scale", "growth", "structured"])
     parser.add_argument("--data", help="short-answers.csv")
     parser.add_argument("--show", type=int, default=1, help="answers of each kind whose passages are printed")
-    parser.add_argument("--sources", type=int, default=100_000)
-    parser.add_argument("--suspects", type=int, default=1000)
+    parser.add_argument("--sources", type=int, help="100,000; 2,000 of structured text")
+    parser.add_argument("--suspects", type=int, help="1,000; 20 of structured text")
     parser.add_argument("--folder", type=Path, help="where `make` writes its files")
     parser.add_argument("--memory")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", help="write the numbers as JSON to this file")
     asked = parser.parse_args()
     told: Any = None
+    few = asked.what == "structured"
+    sources, suspects = asked.sources or (2000 if few else 100_000), asked.suspects or (20 if few else 1000)
     if asked.what == "answers":
         if not asked.data:
             parser.error("--data names the file of short answers")
         told = answers(asked.data, asked.show)
     elif asked.what == "make":
-        make(asked.folder, asked.sources, asked.suspects)
+        make(asked.folder, sources, suspects)
     elif asked.what == "scale":
-        told = scale(asked.sources, asked.suspects, asked.memory, asked.threads)
+        told = scale(sources, suspects, asked.memory, asked.threads)
+    elif few:
+        told = structured(sources, suspects, asked.memory, asked.threads)
     else:
-        told = growth(asked.sources, asked.suspects, asked.memory, asked.threads)
+        told = growth(sources, suspects, asked.memory, asked.threads)
     if asked.out:
         with open(asked.out, "w", encoding="utf-8") as file:
             json.dump(told, file, indent=2)

@@ -3,6 +3,7 @@
     python benchmarks/scale.py                                   a hundred thousand, a million, ten million documents
     python benchmarks/scale.py --sizes 100000 --memory ""        one size, without a budget
     python benchmarks/scale.py --sizes 1000000 --recall 0.95     other options go to likewise as they are
+    python benchmarks/scale.py --model                           with one thread, too: seconds by stage and core
 
 Every run is the whole command in a fresh process, from the file on disk to the folder of results. Because the corpus
 lists its similar pairs (planted.py), recall and mistakes are counted exactly: a mistake is a pair, or a removed
@@ -149,12 +150,79 @@ def show(rows: list[Row], threshold: float) -> None:
     console.print(table)
 
 
+@dataclass(frozen=True)
+class Stage:
+    """What a stage takes: seconds of any corpus, of a million documents on one core, and of those that cores share."""
+
+    name: str
+    fixed: float
+    serial: float
+    shared: float
+
+    def seconds(self, millions: float, cores: int) -> float:
+        """The seconds of a corpus."""
+        return self.fixed + millions * (self.serial + self.shared / cores)
+
+
+def stages_of(row: Row) -> dict[str, float]:
+    """The seconds of each stage, with what the command took beside them: to be started, and to end."""
+    stages: dict[str, float] = dict(row.run["seconds"])
+    return {**stages, "process": row.cost.seconds - sum(stages.values())}
+
+
+def modelled(rows: list[Row], alone: list[Row], cores: int) -> list[Stage]:
+    """A line through the two smallest corpora for each stage and number of threads; its slope by Amdahl's law."""
+    few, many = (row.documents / 1e6 for row in rows[:2])
+    stages = []
+    for name in stages_of(rows[1]):
+        (fixed, several), (_, one) = (
+            line((few, stages_of(side[0]).get(name, 0.0)), (many, stages_of(side[1]).get(name, 0.0)))
+            for side in (rows, alone)
+        )
+        serial = min(several, max(0.0, (cores * several - one) / (cores - 1)))
+        stages.append(Stage(name, fixed, serial, (several - serial) * cores))
+    return stages
+
+
+def line(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    """The line through two points, neither falling nor below zero: where it begins, and its slope."""
+    slope = max(0.0, (second[1] - first[1]) / (second[0] - first[0]))
+    return max(0.0, second[1] - slope * second[0]), slope
+
+
+def show_model(rows: list[Row], alone: list[Row]) -> None:
+    """Print what the two smallest corpora say of each stage, and hold it against all sizes and numbers of threads."""
+    cores = os.cpu_count() or 1
+    stages = modelled(rows, alone, cores)
+    total = Stage("all", *(sum(getattr(each, part) for each in stages) for part in ("fixed", "serial", "shared")))
+    table = Table("stage", "seconds", "of a million documents", "that cores share")
+    for stage in (*stages, total):
+        table.add_row(stage.name, f"{stage.fixed:.2f}", f"{stage.serial:.2f}", f"{stage.shared:.2f}")
+    console.print(table)
+    table = Table("documents", "cores", "model s", "measured s", "model / measured")
+    for row, threads in [*((row, 1) for row in alone), *((row, cores) for row in rows)]:
+        said = total.seconds(row.documents / 1e6, threads)
+        table.add_row(
+            f"{row.documents:,}",
+            str(threads),
+            f"{said:,.1f}",
+            f"{row.cost.seconds:,.1f}",
+            f"{said / row.cost.seconds:.2f}",
+        )
+    for threads in (8, 32):
+        table.add_row(
+            f"{rows[-1].documents:,}", str(threads), f"{total.seconds(rows[-1].documents / 1e6, threads):,.1f}"
+        )
+    console.print(table)
+
+
 def arguments() -> tuple[argparse.Namespace, list[str]]:
     """What the user asks for, and what likewise shall be told."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="100000,1000000,10000000", help="numbers of documents (%(default)s)")
     parser.add_argument("--memory", default="4GiB", help='memory budget; "" for none (%(default)s)')
     parser.add_argument("--threshold", type=float, default=0.8)
+    parser.add_argument("--model", action="store_true", help="each size with one thread, too")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "scale.json")
     asked, others = parser.parse_known_args()
     return asked, [*(["--memory", asked.memory] if asked.memory else []), *others]
@@ -165,9 +233,12 @@ def main() -> None:
     asked, options = arguments()
     watched([*LIKEWISE, "warmup"], OUT)
     rows: list[Row] = []
+    alone: list[Row] = []
     for documents in map(int, asked.sizes.split(",")):
         try:
             row = measure(documents, asked.threshold, options)
+            if asked.model:
+                alone.append(measure(documents, asked.threshold, [*options, "--threads", "1"]))
         except Unavailable as reason:
             raise SystemExit(f"{documents:,} documents: {reason}") from None
         if rows:
@@ -182,10 +253,13 @@ def main() -> None:
             "options": options,
             "threshold": asked.threshold,
             "table": [asdict(each) for each in rows],
+            "one_thread": [asdict(each) for each in alone],
         }
         asked.out.parent.mkdir(parents=True, exist_ok=True)
         asked.out.write_text(json.dumps(summary, indent=2) + "\n")
     show(rows, asked.threshold)
+    if alone:
+        show_model(rows, alone)
 
 
 if __name__ == "__main__":

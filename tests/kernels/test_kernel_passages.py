@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from likewise.kernels import documents, passages
+from likewise.kernels import documents, passages, word_runs
 from likewise.kernels.documents import document_units
 from likewise.shingle import Words
 from likewise.shingle.unicode import split_words, unicode_tables
 
 passages = Opened(passages)
+word_runs = Opened(word_runs)
 documents = Opened(documents)
 
 TEXTS = st.text(st.sampled_from("aAbc \n中文\u0301ßΐé.😀"), max_size=30)
@@ -37,13 +38,12 @@ def places_of(text):
 def test_words_and_their_places(text, before):
     data, offsets = utf8([text], before)
     room = len(data) + 1
-    values, starts, ends = np.zeros(room, np.uint64), np.zeros(room, np.int64), np.zeros(room, np.int64)
-    n = documents.placed_words(data, offsets[0], offsets[1], *unicode_tables(), values, starts, ends)
+    starts, ends = np.zeros(room, np.int64), np.zeros(room, np.int64)
+    n = documents.placed_words(data, offsets[0], offsets[1], *unicode_tables(), starts, ends)
     assert list(zip(numbers(starts[:n]), numbers(ends[:n]), strict=True)) == places_of(text)
+    values, space = np.zeros(room, np.uint64), np.zeros(4 * room + 40, np.uint64)
+    assert write_units(data, offsets[0], offsets[1], Words(1).recipe().units, space, values) == n
     assert numbers(values[:n]) == [oracles.hash_unit(Words(1), unit) for unit in Words(1).units(text)]
-    same, space = np.zeros(room, np.uint64), np.zeros(4 * room + 40, np.uint64)
-    assert write_units(data, offsets[0], offsets[1], Words(1).recipe().units, space, same) == n
-    assert numbers(same[:n]) == numbers(values[:n])
 
 
 def grams_of(words, k):
@@ -116,18 +116,21 @@ def naive_runs(a, b, least):
 
 def runs_of(a, b, least, limit=1 << 20):
     """All runs, and how many places the words of b have in a; None if there are more places than the limit."""
-    grams, heads, nexts = np.zeros(40, np.uint64), np.zeros(256, np.int64), np.zeros(40, np.int64)
-    often, firsts = np.zeros(40, np.int64), np.zeros(40, np.int64)
     if min(len(a), len(b)) < least:
         return [], 0
-    passages.shingles(hashes(a), len(a), least, grams)
-    passages.enter_grams(grams, len(a) - least + 1, heads, nexts, often)
-    space = np.zeros(60, np.uint64)
-    total = passages.find_grams(grams, len(a) - least + 1, heads, often, hashes(b), len(b), least, space, firsts, limit)
+    grams, longer, firsts = word_runs.make_grams(len(a)), word_runs.make_grams(len(a)), np.zeros(40, np.int64)
+    word_runs.enter_grams(hashes(a), len(a), least, grams)
+    total = word_runs.find_grams(grams, len(a), hashes(b), len(b), least, longer, False, firsts, limit)
     if total > limit:
         return None, total
+    if len(a) > least:
+        places = firsts.copy()
+        word_runs.enter_grams(hashes(a), len(a), least + 1, longer)
+        steps = word_runs.find_grams(grams, len(a), hashes(b), len(b), least, longer, True, firsts, 1 << 30)
+        assert steps == sum(size + word_runs.RUN_STEPS for *_, size in naive_runs(a, b, least))
+        assert firsts.tolist() == places.tolist()
     runs = np.zeros((total, 3), np.int64)
-    count = passages.shared_runs(hashes(a), len(a), nexts, firsts, hashes(b), len(b), least, limit, runs)
+    count = word_runs.shared_runs(hashes(a), len(a), grams.nexts, firsts, hashes(b), len(b), least, runs)
     return sorted(map(tuple, runs[:count].tolist())), total
 
 

@@ -18,8 +18,23 @@ def automaton(a):
 
 
 def ending_at(a, b, i):
-    """The longest run of a that ends with word i and occurs in b."""
-    return max(size for size in range(i + 2) if any(a[i + 1 - size : i + 1] == b[j : j + size] for j in range(len(b))))
+    """The longest run of a that ends with word i and occurs in b, and where it ends there first."""
+    return max(
+        (size, -j - size)
+        for size in range(i + 2)
+        for j in range(len(b) - size + 1)
+        if a[i + 1 - size : i + 1] == b[j : j + size]
+    )
+
+
+def runs_of(a, b, length):
+    """(i, j, size) of all runs of at least so many words, which neither begin earlier nor end later."""
+    sizes = {}
+    for i in reversed(range(len(a))):
+        for j in reversed(range(len(b))):
+            if a[i] == b[j]:
+                sizes[i, j] = 1 + sizes.get((i + 1, j + 1), 0)
+    return [(i, j, size) for (i, j), size in sizes.items() if size >= length and (i - 1, j - 1) not in sizes]
 
 
 @given(a=FEW_WORDS, b=FEW_WORDS, length=st.integers(1, 5))
@@ -27,12 +42,14 @@ def test_longest_runs(a, b, length):
     auto, states = automaton(a)
     sizes, ends = np.zeros(len(a), np.int32), np.zeros(len(a), np.int32)
     found = repetitive.longest_runs(auto, len(a), states, hashes(b), len(b), length, sizes, ends)
-    expected = [size if size >= length else 0 for size in (ending_at(a, b, i) for i in range(len(a)))]
-    assert found == any(expected)
+    expected = [(size, -end) if size >= length else (0, 0) for size, end in (ending_at(a, b, i) for i in range(len(a)))]
+    assert found == any(size for size, _ in expected)
     if found:
-        assert sizes.tolist() == expected
-        for i, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True)):
-            assert a[i + 1 - size : i + 1] == b[end - size : end] or size == 0
+        assert sizes.tolist() == [size for size, _ in expected]
+        assert (ends * (sizes > 0)).tolist() == [end for _, end in expected]
+    sizes[:], runs = 7, np.array(runs_of(a, b, length), np.int64).reshape(-1, 3)
+    repetitive.longest_of(runs, len(runs), length, len(a), sizes, ends)
+    assert list(zip(sizes.tolist(), (ends * (sizes > 0)).tolist(), strict=True)) == expected
 
 
 def covered(a, b, length, gap, least=1):
@@ -40,7 +57,9 @@ def covered(a, b, length, gap, least=1):
     sizes, ends = np.zeros(len(a), np.int32), np.zeros(len(a), np.int32)
     rules = PassageRules(1, 1, length, gap, least, 10, True)
     out = np.zeros((2 * len(a) + 2, 5), np.int64)
-    made = repetitive.cover(hashes(a), len(a), auto, states, hashes(b), len(b), rules, sizes, ends, out)
+    if not repetitive.longest_runs(auto, len(a), states, hashes(b), len(b), length, sizes, ends):
+        return []
+    made = repetitive.cover(hashes(a), len(a), hashes(b), len(b), rules, sizes, ends, out)
     return [tuple(row) for row in out[:made].tolist()]
 
 
@@ -49,7 +68,7 @@ def test_every_word_of_a_long_run_is_covered(a, b, length, gap):
     least = min(2, length)
     found = covered(a, b, length, gap, least)
     words = {word for start, end, *_ in found for word in range(start, end)}
-    longest = [ending_at(a, b, i) for i in range(len(a))]
+    longest = [ending_at(a, b, i)[0] for i in range(len(a))]
     for i, size in enumerate(longest):
         if size >= length:
             assert words.issuperset(range(i + 1 - size, i + 1))

@@ -25,6 +25,8 @@ from likewise.kernels.text import (
     U31,
     chars,
     digest_shingles,
+    find_runs,
+    fold_ascii,
     language_of,
     mark_short,
     shingles,
@@ -342,23 +344,30 @@ CONTINUES, TOP_TWO = np.uint8(0x80), np.uint8(0xC0)
 
 
 @kernel
-def placed_words(data, start, stop, kinds, folds, expansions, hashes, starts, ends):
-    """Write every word's hash, and the characters at which it starts and ends; return how many words there are."""
+def placed_words(data, start, stop, kinds, folds, expansions, starts, ends):
+    """Write the characters at which every word starts and ends; return how many words there are."""
+    size = stop - start
+    width = size // 64 * 8 + 16
+    folded, runs = np.zeros(width, np.uint64), np.empty(size + 2, np.int64)
+    if not fold_ascii(data[start:stop], False, folded.view(np.uint8)[:size]):
+        count = find_runs(folded, size, runs) // 2
+        for n in range(count):
+            starts[n], ends[n] = runs[2 * n], runs[2 * n + 1]
+        return count
     i, stop = np.uint64(start), np.uint64(stop)
-    n, place = 0, 0
+    count, place = 0, 0
     while i < stop:
-        value, found, after = word_from(data, i, stop, kinds, folds, expansions)
+        _, found, after = word_from(data, i, stop, kinds, folds, expansions)
         size = 0
         while i < after:
             if (data[i] & TOP_TWO) != CONTINUES:
                 size += 1
             i += U1
         if found:
-            hashes[n], starts[n] = value, place
-            ends[n] = place + size
-            n += 1
+            starts[count], ends[count] = place, place + size
+            count += 1
         place += size
-    return n
+    return count
 
 
 @inner

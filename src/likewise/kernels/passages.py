@@ -1,7 +1,6 @@
 """Passages that two documents share: fingerprints chosen by winnowing, runs of equal words, and runs put together.
 
-Documents are words as kernels/text.py hashes them. A run is (i, j, size): `size` words from word i of the suspect on
-equal those from word j of the source on, and neither the words before them nor those behind them are equal.
+Documents are words as kernels/text.py hashes them, runs what kernels/word_runs.py finds.
 """
 
 from __future__ import annotations
@@ -12,18 +11,14 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.documents import document_units, longest_text, winnow, working_space
-from likewise.kernels.hashing import U1
-from likewise.kernels.hashtable import TABLE_ODD, largest_set, slot_range, table_bits
-from likewise.kernels.repetitive import build_automaton, cover, make_automaton
+from likewise.kernels.hashtable import largest_set
+from likewise.kernels.repetitive import build_automaton, cover, longest_of, longest_runs, make_automaton
 from likewise.kernels.sorting import first_from, sort_pairs, sort_values
-from likewise.kernels.text import shingles
+from likewise.kernels.word_runs import RUN_STEPS, enter_grams, find_grams, make_grams, shared_runs
 
 STEPS, FREE_STEPS = 16, 1 << 14
 """Most steps of comparing two documents run by run: so many per word of both, and so many besides. With more, at least
 one of them repeats itself, and each part of the suspect gets one place in the source. English books stay below."""
-
-RUN_STEPS = 16
-"""Steps that a run counts for: it is sorted three times, and its neighbours are looked at on both sides."""
 
 PORTION = 1 << 24
 """Steps after which `find_passages` returns, to be called again: a few tenths of a second."""
@@ -53,69 +48,6 @@ class PassageRules(NamedTuple):
     least: int
     common: int
     every: bool
-
-
-@inner
-def enter_grams(grams, count, heads, nexts, often):
-    """Put the suspect's runs of words in a hash table: heads[slot] is the first with its hash, nexts leads on.
-
-    often[i] is how many of them have the hash of the first one, i.
-    """
-    down, mask = slot_range(count)
-    heads[: 1 << table_bits(count)] = -1
-    for i in range(count - 1, -1, -1):
-        slot = (grams[i] * TABLE_ODD) >> down
-        while heads[slot] >= 0 and grams[heads[slot]] != grams[i]:
-            slot = (slot + U1) & mask
-        nexts[i] = heads[slot]
-        often[i] = 1 if heads[slot] < 0 else often[heads[slot]] + 1
-        heads[slot] = i
-
-
-@inner
-def find_grams(grams, count, heads, often, other, m, least, room, firsts, limit):
-    """Write for every word of the source the first place in the suspect of the run that begins there; -1: none.
-
-    Returns how many places there are in all; it stops looking when they are more than the limit.
-    """
-    shingles(other, m, least, room)
-    down, mask = slot_range(count)
-    total = 0
-    for j in range(m - least + 1):
-        slot = (room[j] * TABLE_ODD) >> down
-        while heads[slot] >= 0 and grams[heads[slot]] != room[j]:
-            slot = (slot + U1) & mask
-        firsts[j] = heads[slot]
-        if heads[slot] >= 0:
-            total += often[heads[slot]]
-            if total > limit:
-                break
-    return total
-
-
-@inner
-def shared_runs(units, n, nexts, firsts, other, m, least, limit, runs):
-    """Write the runs of at least `least` words; return how many there are, or -1 if that takes too many steps.
-
-    A run is found from its first words, so once. There is room for all of them.
-    """
-    count, work = 0, 0
-    for j in range(m - least + 1):
-        i = firsts[j]
-        while i >= 0:
-            if i == 0 or j == 0 or units[i - 1] != other[j - 1]:
-                size = 0
-                while i + size < n and j + size < m and units[i + size] == other[j + size]:
-                    size += 1
-                work += size
-                if size >= least:
-                    work += RUN_STEPS
-                    runs[count, 0], runs[count, 1], runs[count, 2] = i, j, size
-                    count += 1
-            i = nexts[i]
-        if work > limit:
-            return -1
-    return count
 
 
 @inner
@@ -287,11 +219,8 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
     longest = largest_set(index.offsets)
     room = np.empty(max(working_space(largest), longest), np.uint64)
     firsts, units = np.empty(longest, np.int64), np.empty(largest, np.uint64)
-    grams = np.empty(largest, np.uint64)
     values, places = np.empty(largest, np.uint64), np.empty(largest, np.int64)
-    nexts = np.empty(largest, np.int64)
-    often = np.empty(largest, np.int64)
-    heads = np.empty(1 << table_bits(largest), np.int64)
+    grams, longer, long_enough = make_grams(largest), make_grams(1), make_grams(1)
     seen = np.full(sources, -1, np.int64)
     candidates = np.empty(sources, np.int64)
     for source in range(sources):
@@ -312,7 +241,7 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
         if rules.every:
             count = sources
         else:
-            chosen = winnow(units, n, rules.k, rules.window, grams, values, places)
+            chosen = winnow(units, n, rules.k, rules.window, grams.hashes, values, places)
             sort_values(values, chosen)
             different = 0
             for f in range(chosen):
@@ -322,10 +251,8 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
             tally = used[cursor : cursor + different].copy()
             count, capped = sources_with(values[:different], index, rules.common, tally, seen, row, candidates)
             work += 8 * different
-        many = n - rules.least + 1
-        shingles(units, n, rules.least, grams)
-        enter_grams(grams, many, heads, nexts, often)
-        states = 0
+        enter_grams(units, n, rules.least, grams)
+        states, counted, entered = 0, False, False
         work += 4 * n
         while place[2] < count:
             if work > PORTION and (written > 0 or place[2] > 0):
@@ -336,31 +263,61 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
             limit = STEPS * (n + m) + FREE_STEPS
             total, made, repetitive = 0, 0, False
             if m >= rules.length:
-                total = find_grams(grams, many, heads, often, other, m, rules.least, room, firsts, limit)
-            work += m + min(total, limit)
-            if total > 0 and total <= limit:
+                # a place is a step, and begins a run at most
+                enough = limit // (rules.least + RUN_STEPS)
+                total = find_grams(grams, n, other, m, rules.least, longer, np.bool_(False), firsts, enough)
+                work += m + total
+                if total > enough:
+                    if not counted:
+                        counted = True
+                        if longer.hashes.size < n:
+                            longer = make_grams(n)
+                        enter_grams(units, n, rules.least + 1, longer)
+                    steps = find_grams(grams, n, other, m, rules.least, longer, np.bool_(True), firsts, limit)
+                    work += m
+                    repetitive = steps > limit
+                    total = steps // (rules.least + RUN_STEPS)
+            if total > 0 and not repetitive:
                 if total > runs.shape[0]:
                     runs, passages = np.empty((2 * total, 3), np.int64), np.empty((2 * total, 5), np.int64)
-                made = shared_runs(units, n, nexts, firsts, other, m, rules.least, limit, runs)
+                made = shared_runs(units, n, grams.nexts, firsts, other, m, rules.least, runs)
                 equal = 0
                 for i in range(made):
                     equal += runs[i, 2]
-                if made >= 0 and equal < rules.length:
+                if equal < rules.length:
                     made = 0
                 elif made > 0:
                     work += made
                     made = join_runs(runs[:made], n, m, rules.length, rules.gap, limit, passages)
-            if total > limit or made < 0:
-                repetitive = True
-                if states == 0:
-                    auto = make_automaton(n)
-                    states = build_automaton(units, n, auto)
-                    run_sizes, run_ends = np.empty(n, np.int32), np.empty(n, np.int32)
-                    work += 16 * n
-                if passages.shape[0] < 2 * n:
-                    passages = np.empty((2 * n + 2, 5), np.int64)
-                made = cover(units, n, auto, states, other, m, rules, run_sizes, run_ends, passages)
-                work += limit
+                    repetitive = made < 0
+            if repetitive:
+                if not entered:
+                    entered = True
+                    if long_enough.hashes.size < n:
+                        long_enough = make_grams(n)
+                        run_sizes, run_ends = np.empty(n, np.int32), np.empty(n, np.int32)
+                    enter_grams(units, n, rules.length, long_enough)
+                enough = limit // (rules.length + RUN_STEPS)
+                total = find_grams(long_enough, n, other, m, rules.length, longer, np.bool_(False), firsts, enough)
+                work += m + total
+                made = 0
+                if total > enough:
+                    if states == 0:
+                        auto = make_automaton(n)
+                        states = build_automaton(units, n, auto)
+                        work += 16 * n
+                    made = 1 if longest_runs(auto, n, states, other, m, rules.length, run_sizes, run_ends) else 0
+                    work += limit
+                elif total > 0:
+                    if total > runs.shape[0]:
+                        runs, passages = np.empty((2 * total, 3), np.int64), np.empty((2 * total, 5), np.int64)
+                    made = shared_runs(units, n, long_enough.nexts, firsts, other, m, rules.length, runs)
+                    longest_of(runs, made, rules.length, n, run_sizes, run_ends)
+                    work += n
+                if made > 0:
+                    if passages.shape[0] < 2 * n:
+                        passages = np.empty((2 * n + 2, 5), np.int64)
+                    made = cover(units, n, other, m, rules, run_sizes, run_ends, passages)
             if written + made > out.shape[0]:
                 return written if written > 0 else -made
             if repetitive:

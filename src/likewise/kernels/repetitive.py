@@ -1,9 +1,10 @@
 """Passages of two documents of which at least one repeats itself: the suspect covered by its longest shared runs.
 
 Documents that repeat themselves share a run in many places, up to as many as the product of their lengths. Here every
-part of the suspect gets one place in the source, in linear time: the suffix automaton of the suspect (Blumer et al.
-1985) reads the source once and tells for every word of the suspect the longest run shared with the source that ends
-there; a least number of these runs covers all of them.
+part of the suspect gets one place in the source: for every word of the suspect the longest run shared with the source
+that ends there, where the source has it first; a least number of these runs covers all of them. Where few runs are long
+enough for a passage they are looked at one by one. Otherwise the suffix automaton of the suspect (Blumer et al. 1985)
+reads the source once, in linear time.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Automaton(NamedTuple):
     following: Any  # another transition of the same state
     longest: Any  # of a state, words of the longest run read that ends so
     place: Any  # where it ended in what was read
+    early: Any  # where a run that ends so, of any size, ended first
 
 
 @inner
@@ -58,6 +60,7 @@ def make_automaton(n):
         np.full(slots, np.int32(-1), np.int32),
         np.empty(slots, np.int32),
         np.empty(slots, np.int32),
+        np.empty(states, np.int32),
         np.empty(states, np.int32),
         np.empty(states, np.int32),
     )
@@ -141,8 +144,8 @@ def build_automaton(units, n, auto):
 def longest_runs(auto, n, states, other, m, length, sizes, ends):
     """Write for every word of the suspect the longest run shared with the source that ends there, and where.
 
-    sizes[i]: its words, 0 if they are fewer than `length`; ends[i]: the word of the source behind it. Tells whether
-    there is any such run.
+    sizes[i]: its words, 0 if they are fewer than `length`; ends[i]: the word of the source behind the first such run.
+    Tells whether there is any.
     """
     down, mask = slot_range(3 * n)
     auto.longest[:states] = 0
@@ -160,6 +163,8 @@ def longest_runs(auto, n, states, other, m, length, sizes, ends):
             state = auto.link[state]
             size = auto.size[state]
         if size >= length and auto.longest[state] < size:
+            if auto.longest[state] == 0:
+                auto.early[state] = j + 1
             auto.longest[state] = size
             auto.place[state] = j + 1
             found = True
@@ -168,8 +173,13 @@ def longest_runs(auto, n, states, other, m, length, sizes, ends):
     for k in range(states - 1, 0, -1):
         state = auto.order[k]
         above = auto.link[state]
-        if auto.longest[state] > 0 and auto.size[above] >= length and auto.longest[above] < auto.size[above]:
-            auto.longest[above], auto.place[above] = auto.size[above], auto.place[state]
+        if auto.longest[state] > 0 and auto.size[above] >= length:
+            early = auto.early[state]
+            if auto.longest[above] < auto.size[above] or early < auto.place[above]:
+                auto.place[above] = early
+            if auto.longest[above] == 0 or early < auto.early[above]:
+                auto.early[above] = early
+            auto.longest[above] = auto.size[above]
     for k in range(1, states):
         state = auto.order[k]
         if auto.longest[state] == 0:
@@ -178,6 +188,18 @@ def longest_runs(auto, n, states, other, m, length, sizes, ends):
     for i in range(n):
         sizes[i], ends[i] = auto.longest[auto.prefix[i]], auto.place[auto.prefix[i]]
     return True
+
+
+@inner
+def longest_of(runs, count, length, n, sizes, ends):
+    """Write the same as `longest_runs`, from all runs of `length` words or more."""
+    sizes[:n] = 0
+    for run in range(count):
+        i, j = runs[run, 0], runs[run, 1]
+        for size in range(length, runs[run, 2] + 1):
+            last, end = i + size - 1, j + size
+            if size > sizes[last] or (size == sizes[last] and end < ends[last]):
+                sizes[last], ends[last] = size, end
 
 
 @inner
@@ -244,14 +266,13 @@ def continued(units, other, m, start, size, found, last, gap):
 
 
 @inner
-def cover(units, n, auto, states, other, m, rules, sizes, ends, passages):
+def cover(units, n, other, m, rules, sizes, ends, passages):
     """Write the passages (start, end, start, end, equal) that cover every shared run of `length` words of the suspect.
 
-    Each word gets one place in the source, the one that goes on with the passage before if there is one. Runs of
-    `least` words close to a passage make it longer, up to the next one. There are at most 2 n / length + 1 passages.
+    sizes, ends: as `longest_runs` writes them. Each word gets one place in the source, the one that goes on with the
+    passage before if there is one. Runs of `least` words close to a passage make it longer, up to the next one. There
+    are at most 2 n / length + 1 passages.
     """
-    if not longest_runs(auto, n, states, other, m, rules.length, sizes, ends):
-        return 0
     window = min(rules.gap, WINDOW)
     made = 0
     last: Any = 0

@@ -154,9 +154,9 @@ def place_words(chunk: TextChunk, row: int) -> PlacedWords:
     from likewise.shingle.unicode import unicode_tables
 
     room = int(chunk.offsets[row + 1] - chunk.offsets[row]) // 2 + 1
-    hashes, starts, ends = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int64)
+    starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
     tables = unicode_tables()
-    n = placed_words(chunk.data, chunk.offsets[row], chunk.offsets[row + 1], *tables, hashes, starts, ends)
+    n = placed_words(chunk.data, chunk.offsets[row], chunk.offsets[row + 1], *tables, starts, ends)
     return PlacedWords(chunk.text(row), starts[:n], ends[:n])
 
 
