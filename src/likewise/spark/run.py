@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -262,9 +263,13 @@ def begun(
             log = RunLog.of(request.progress) if log is None else log
             checkpoints = Checkpoints(folder / WORK / "spark", identity, fresh, lasting, limit, log.progress)
             yield ClusterRun(session, request, folder, scratch, checkpoints, inputs, log)
-    finally:
-        if request.shared != ("out", None):
-            shutil.rmtree(scratch, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    if request.shared == ("out", None):  # DataFrames may read the result of such a run as long as this process lasts
+        atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    else:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _folder(session: Any, request: SearchRequest, scratch: Path) -> tuple[RunFolder, bool]:
