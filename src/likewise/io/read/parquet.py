@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from likewise.base.arrays import flags_to_arrow
 from likewise.base.parallel import run_ahead
 from likewise.errors import FormatError, InputError
 from likewise.io.disk import atomic
@@ -38,6 +39,9 @@ WRITTEN = 64 * MIB
 
 STEP = 1 << 14
 """Kept rows are read at most this many at a time."""
+
+LARGEST_ARRAY = 1 << 30
+"""Bytes of text that are put into one array of strings, whose offsets have 32 bits."""
 
 LOOKED_AT, LOOKED_AT_ROWS = 2 * MIB, 8192
 """For a look, row groups are decoded in batches of this much text and at most this many rows."""
@@ -154,12 +158,16 @@ class Parquet(TablePart):
 
     def _batches(self, group: int, first: int, step: int, whole: bool = False) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of a row group, each with the number of its first row."""
-        columns = None if whole else self.options.columns
+        return self._columns(group, first, step, None if whole else self.options.columns)
+
+    def _columns(
+        self, group: int, first: int, step: int, columns: list[str] | None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
         left = self._metadata.row_group(group).num_rows
         self._fetch(group, columns)
         with self._opened() as opened, input_errors(self.file):
             for batch in opened.iter_batches(step, [group], columns, use_threads=False):
-                check_batch(batch, self.file.name, apart=() if whole else (self.options.text,))
+                check_batch(batch, self.file.name, apart=() if columns is None else (self.options.text,))
                 yield first, batch
                 first += batch.num_rows
                 left -= batch.num_rows
@@ -192,13 +200,36 @@ class Parquet(TablePart):
         rows = self._metadata.row_group(group).num_rows
         step = max(1, min(STEP, WRITTEN // 4 * rows // max(1, self._size(group, None))))
         held: list[pa.Table] = []
-        for start, batch in self._batches(group, first, step, whole=True):
+        others = self._others()
+        for start, batch in self._columns(group, first, step, others):
             end = start + batch.num_rows
-            held.append(choose(self.cut_batch(batch, start), keep[start:end]))
+            chosen = choose(self.cut_batch(batch, start), keep[start:end])
+            held.append(chosen if others is None else self._with_texts(chosen, keep, start, end))
             if end == first + rows or sum(table.nbytes for table in held) >= WRITTEN:
                 whole, held = pa.concat_tables(held), []
                 yield whole
                 del whole
+
+    def _others(self) -> list[str] | None:
+        """Return the columns to read again: all but the texts, if these are in memory; None for all."""
+        names, text = self._schema.names, self.options.text
+        plain = self._schema.field(text).type in (pa.string(), pa.large_string())
+        if self.held is None or self.cuts is not None or not plain or any("." in name for name in names):
+            return None
+        return [name for name in names if name != text] if len(set(names)) == len(names) else None
+
+    def _with_texts(self, others: pa.Table, keep: Flags, start: int, end: int) -> pa.Table:
+        """Add the texts in memory to the kept ones of these rows, as one array as if they had been read."""
+        assert self.held is not None
+        texts, shift = self.held
+        place = self._schema.get_field_index(self.options.text)
+        field, pieces, at = self._schema.field(place), [], start
+        for chunk, low, high in texts.between(shift + start, shift + end):
+            piece = chunk.load().to_arrow(low, high, field.type)
+            flags, at = keep[at : at + len(piece)], at + len(piece)
+            pieces.append(piece if flags.all() else piece.filter(flags_to_arrow(flags)))
+        whole = pieces if sum(piece.nbytes for piece in pieces) > LARGEST_ARRAY else [pa.concat_arrays(pieces)]
+        return others.add_column(place, field, pa.chunked_array(whole, field.type))
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept rows with the schema of the file."""
