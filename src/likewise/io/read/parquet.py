@@ -40,6 +40,10 @@ WRITTEN = 64 * MIB
 STEP = 1 << 14
 """Kept rows are read at most this many at a time."""
 
+QUICK = 8
+"""Where texts that are in memory are more than this many times as large as all else, the thread that hands out tasks
+reads that, and hands out smaller tasks: the last ones keep all cores at work."""
+
 LARGEST_ARRAY = 1 << 30
 """Bytes of text that are put into one array of strings, whose offsets have 32 bits."""
 
@@ -179,15 +183,16 @@ class Parquet(TablePart):
 
     def _kept(self, keep: Flags, use: Callable[[pa.Table], T]) -> Iterator[Callable[[], list[T]]]:
         """Yield tasks that use the kept rows, about `WRITTEN` bytes at a time: one for a row group, several for a large
-        one, of which the rows are read here.
+        one, or one whose texts are in memory, of which the rows are read here.
         """
         with input_errors(self.file):
             self.check_rows(pq.read_metadata(self._content()).num_rows, keep)
         first = 0
         for group, rows in enumerate(self.row_groups()):
             if keep[first : first + rows].any():
-                tables = self._group_kept(group, first, keep)
-                if self._size(group, None) <= min(2 * WRITTEN, 16 * self.options.batch_bytes):
+                tables, size, others = self._group_kept(group, first, keep), self._size(group, None), self._others()
+                quick = others is not None and self._size(group, others) * QUICK < size
+                if size <= min(2 * WRITTEN, 16 * self.options.batch_bytes) and not quick:
                     yield partial(_used, use, tables)
                 else:
                     for table in tables:
