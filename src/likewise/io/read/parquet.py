@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from likewise.base.arrays import flags_to_arrow
 from likewise.base.parallel import run_ahead
 from likewise.errors import FormatError, InputError
+from likewise.io.ahead import taken
 from likewise.io.disk import atomic
 from likewise.io.mirror import MirroredObject
 from likewise.io.read.base import MIB, Flags, Tick, quiet
@@ -133,7 +134,12 @@ class Parquet(TablePart):
 
     def _most(self, group: int, first: int, step: int, limit: int) -> Iterable[CleanBatch]:
         """Return the row group; if it is much larger than its size on disk suggests, its end lazily."""
-        batches = self._batches(group, first, step)
+        columns = self.options.columns
+        ahead = None if self._sparse else taken(self._path, group, columns)
+        if ahead is None:
+            batches = self._columns(group, first, step, columns)
+        else:
+            batches = self._checked(ahead, group, first, columns)
         cleaned = (clean(batch, self.file.name, start, self.options, self.types) for start, batch in batches)
         ready = []
         size = 0
@@ -167,19 +173,27 @@ class Parquet(TablePart):
     def _columns(
         self, group: int, first: int, step: int, columns: list[str] | None
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        left = self._metadata.row_group(group).num_rows
         self._fetch(group, columns)
         with self._opened() as opened, input_errors(self.file):
-            for batch in opened.iter_batches(step, [group], columns, use_threads=False):
-                check_batch(batch, self.file.name, apart=() if columns is None else (self.options.text,))
-                yield first, batch
-                first += batch.num_rows
-                left -= batch.num_rows
-            if left:
-                raise FormatError(
-                    f"{self.file.name}: row group {group} ends {left:,} rows before its end; "
-                    "create or download the file again"
-                )
+            yield from self._checked(
+                opened.iter_batches(step, [group], columns, use_threads=False), group, first, columns
+            )
+
+    def _checked(
+        self, batches: Iterable[pa.RecordBatch], group: int, first: int, columns: list[str] | None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the batches of a row group, each with the number of its first row; raise if they are not sound."""
+        left = self._metadata.row_group(group).num_rows
+        for batch in batches:
+            check_batch(batch, self.file.name, apart=() if columns is None else (self.options.text,))
+            yield first, batch
+            first += batch.num_rows
+            left -= batch.num_rows
+        if left:
+            raise FormatError(
+                f"{self.file.name}: row group {group} ends {left:,} rows before its end; "
+                "create or download the file again"
+            )
 
     def _kept(self, keep: Flags, use: Callable[[pa.Table], T]) -> Iterator[Callable[[], list[T]]]:
         """Yield tasks that use the kept rows, about `WRITTEN` bytes at a time: one for a row group, several for a large
