@@ -222,8 +222,10 @@ class Parquet(TablePart):
         others = self._others()
         for start, batch in self._columns(group, first, step, others):
             end = start + batch.num_rows
-            chosen = choose(self.cut_batch(batch, start), keep[start:end])
-            held.append(chosen if others is None else self._with_texts(chosen, keep, start, end))
+            if others is None:
+                held.append(choose(self.cut_batch(batch, start), keep[start:end]))
+            else:
+                held.append(self._with_texts(batch, keep, start))
             if end == first + rows or sum(table.nbytes for table in held) >= WRITTEN:
                 whole, held = pa.concat_tables(held), []
                 yield whole
@@ -233,22 +235,26 @@ class Parquet(TablePart):
         """Return the columns to read again: all but the texts, if these are in memory; None for all."""
         names, text = self._schema.names, self.options.text
         plain = self._schema.field(text).type in (pa.string(), pa.large_string())
-        if self.held is None or self.cuts is not None or not plain or any("." in name for name in names):
+        if self.held is None or not plain or any("." in name for name in names):
             return None
         return [name for name in names if name != text] if len(set(names)) == len(names) else None
 
-    def _with_texts(self, others: pa.Table, keep: Flags, start: int, end: int) -> pa.Table:
-        """Add the texts in memory to the kept ones of these rows, as one array as if they had been read."""
+    def _with_texts(self, others: pa.RecordBatch, keep: Flags, first: int) -> pa.Table:
+        """Return the kept ones of these rows with their texts from memory, in one array as if they had been read."""
         assert self.held is not None
         texts, shift = self.held
-        place = self._schema.get_field_index(self.options.text)
-        field, pieces, at = self._schema.field(place), [], start
-        for chunk, low, high in texts.between(shift + start, shift + end):
-            piece = chunk.load().to_arrow(low, high, field.type)
-            flags, at = keep[at : at + len(piece)], at + len(piece)
-            pieces.append(piece if flags.all() else piece.filter(flags_to_arrow(flags)))
-        whole = pieces if sum(piece.nbytes for piece in pieces) > LARGEST_ARRAY else [pa.concat_arrays(pieces)]
-        return others.add_column(place, field, pa.chunked_array(whole, field.type))
+        place, table = self._schema.get_field_index(self.options.text), pa.Table.from_batches([others])
+        field, flags = self._schema.field(place), keep[first : first + others.num_rows]
+        between = texts.between(shift + first, shift + first + others.num_rows)
+        pieces = [chunk.load().to_arrow(low, high, field.type) for chunk, low, high in between]
+        if self.cuts is not None and self.cuts.between(first, first + others.num_rows):
+            whole = table.add_column(place, field, pa.chunked_array(pieces, field.type))
+            return choose(self.cut_batch(whole, first), flags)
+        parts = np.split(flags, np.cumsum([len(piece) for piece in pieces])[:-1])
+        pieces = [piece.filter(flags_to_arrow(part)) for piece, part in zip(pieces, parts, strict=True)]
+        if sum(piece.nbytes for piece in pieces) <= LARGEST_ARRAY:
+            pieces = [pa.concat_arrays(pieces)]
+        return choose(table, flags).add_column(place, field, pa.chunked_array(pieces, field.type))
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept rows with the schema of the file."""

@@ -117,12 +117,13 @@ class TablePart(ABC):
         reason = f"rows {first} to {first + rows - 1}: {self.reason(error)}"
         return CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])
 
-    def cut_batch(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | pa.Table:
+    def cut_batch(self, batch: pa.RecordBatch | pa.Table, first: int) -> pa.RecordBatch | pa.Table:
         """Return rows of the file, of which the first has the number `first`, with their texts cut."""
         cuts = None if self.cuts is None else self.cuts.between(first, first + batch.num_rows)
         if not cuts:
             return batch
-        return cuts.cut_table(pa.Table.from_batches([batch]), self.options.text, self.options.encoding_errors)
+        table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        return cuts.cut_table(table, self.options.text, self.options.encoding_errors)
 
     def check_rows(self, rows: int, keep: Flags) -> None:
         """Raise if the file does not have the rows it had when it was read."""
