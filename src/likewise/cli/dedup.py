@@ -169,11 +169,14 @@ def _read_ahead(inputs: tuple[str, ...], out: Path, options: dict[str, Any]) -> 
     """Begin to decode a Parquet file while modules are loaded, if it will be read now, and its columns are known."""
     from likewise.io import ahead
 
-    other = any(options[name] for name in ("unit", "against", "memory", "plain")) or options["on_error"] == "skip"
-    known = ":" not in (options["keep"] or "") and options["measure"] not in shared.DISTANCES
-    resumed = (out / ".likewise").exists()
+    usual = (
+        options["engine"] != "spark" and options["on_error"] != "skip" and options["measure"] not in shared.DISTANCES
+    )
+    usual &= not any(options[name] for name in ("unit", "against", "memory", "plain")) and ":" not in str(
+        options["keep"]
+    )
     cores = options["threads"] or os.cpu_count() or 1
-    if inputs[0].endswith(".parquet") and known and cores > 1 and not other and not resumed:
+    if usual and cores > 1 and inputs[0].endswith(".parquet") and not (out / ".likewise").exists():
         columns = [options["text"], options["group"] or options["id"]]
         ahead.begin(inputs[0], list(dict.fromkeys(name for name in columns if name)))
 
