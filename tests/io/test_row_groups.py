@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
+from likewise.base.arrays import TextChunk, Texts
 from likewise.io.read import Files, ReadOptions, open_source, parquet
+from likewise.io.read.cuts import TextCuts
 from likewise.io.row_groups import encode_rows, write_row_groups
 
 TAGS = pa.list_(pa.struct({"name": pa.string(), "n": pa.list_(pa.int64())}))
@@ -91,6 +93,52 @@ def test_kept_rows_are_the_same_bytes_whatever_the_threads_and_the_memory(tmp_pa
             written.add(target.read_bytes())
     assert len(written) == 1
     assert pq.read_table(target).equals(pq.read_table(source).filter(pa.array(keep)))
+
+
+KINDS = {"string": pa.string(), "large": pa.large_string(), "dictionary": pa.dictionary(pa.int32(), pa.string())}
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
+@pytest.mark.parametrize("kind", [*KINDS, "alone"])
+def test_texts_in_memory_make_the_same_bytes_as_texts_that_are_read(tmp_path, monkeypatch, kind, cut):
+    """Two files of several row groups, read in batches that do not end where those do that are written."""
+    monkeypatch.setattr(parquet, "WRITTEN", 30_000)
+    table = made(2000).append_column("plain", pa.array(["wörter " * (i % 90) for i in range(2000)]))
+    table = table.drop_columns("text").rename_columns({"plain": "text"})
+    if kind == "alone":
+        table = table.select(["text"])
+    else:
+        place = table.schema.get_field_index("text")
+        table = table.set_column(place, "text", table.column("text").cast(KINDS[kind]))
+    for name, some in (("a", table.slice(0, 1300)), ("b", table.slice(1300))):
+        pq.write_table(some, tmp_path / f"{name}.parquet", row_group_size=350, compression="zstd")
+    opened = open_source(Files([tmp_path / "a.parquet", tmp_path / "b.parquet"]), ReadOptions(batch_rows=130))
+    texts = Texts(TextChunk.from_arrow(batch.column("text")) for batch in opened.batches())
+    keep = np.random.default_rng(1).random(2000) < 0.7
+    keep[350:700], keep[700:1050] = False, True
+    if cut:
+        rows = np.arange(0, 2000, 3)[1:]
+        opened.cut_texts(TextCuts.of(rows, np.zeros(len(rows), np.int64), rows % 2 * (np.minimum(rows % 90, 3) * 8)))
+    written = []
+    for held in (None, texts):
+        opened.hold_texts(held)
+        assert (opened.usable[1]._others() is None) == (held is None or kind == "dictionary")
+        for threads in (1, 3):
+            folder = tmp_path / f"{held}-{threads}"
+            written.append([path.read_bytes() for path in opened.write_kept(keep, folder, threads)])
+    assert all(files == written[0] for files in written)
+    assert sum(pq.read_metadata(path).num_rows for path in folder.iterdir()) == keep.sum()
+
+
+def test_texts_that_were_changed_when_they_were_read_are_not_written(tmp_path):
+    table = pa.table({"text": pa.array([b"good", b"b\xffd"]).cast(pa.binary()).view(pa.string())})
+    pq.write_table(table, tmp_path / "a.parquet")
+    for options, left in ((ReadOptions(encoding_errors="replace"), 2), (ReadOptions(on_error="skip"), 1)):
+        opened = open_source(Files([tmp_path / "a.parquet"]), options)
+        texts = Texts(TextChunk.from_arrow(batch.column("text")) for batch in opened.batches())
+        assert len(texts) == left
+        opened.hold_texts(texts)
+        assert opened.usable[0].held is None
 
 
 def test_all_that_dedup_writes_is_the_same_with_one_thread_and_with_three(tmp_path):

@@ -24,6 +24,14 @@ def test_a_table_of_values_other_than_0(values, asked):
         assert int(table[slot]) == (x if x in values or x in LAST else 0)
 
 
+@given(SETS, SETS)
+def test_values_are_numbered_by_their_places_among_known_ones(known, asked):
+    known = [*dict.fromkeys([*known, *LAST])]
+    out = np.empty(len(asked), np.int64)
+    hashtable.number_values(hashes(known), hashes(asked), out)
+    assert numbers(out) == [known.index(x) if x in known else -1 for x in asked]
+
+
 @given(SETS, SETS, st.integers(-3, 12))
 def test_values_that_a_table_spares(values, others, spare):
     table, owner = np.empty(64, np.uint64), np.full(64, -1, np.int32)

@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import random
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -27,8 +28,10 @@ from likewise.errors import IncompatibleError, ParameterError, TextError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.io.workspace import Workspace
-from likewise.search import by_join
+from likewise.search import by_join, prepare
+from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import Join
+from likewise.search.exact.prefixes import Lengths
 from likewise.search.expand import listed_pairs
 from likewise.search.items import TextItems
 from likewise.search.local import Search
@@ -448,3 +451,24 @@ def test_wrong_calls_say_what_is_wrong(tmp_path: Path, arguments: list[str], mes
     path.write_text("a b\n")
     with pytest.raises(ParameterError, match=message.replace("(", r"\(").replace("]", r"\]")):
         cli.main([argument.replace("{in}", str(path)) for argument in arguments], standalone_mode=False)
+
+
+@given(st.lists(st.sets(st.integers(0, 12), max_size=9), min_size=2, max_size=9), st.sampled_from([0.3, 0.5, 0.8, 1.0]))
+def test_predicted_visits_are_those_of_prefixes_written_out(lists, threshold):
+    """Elements ordered by how many sets have them, then by value; a probe visits smaller sets in the lists of its
+    prefix, but for elements that no other set has."""
+    sets = Sets(np.array([x for one in lists for x in one], np.uint64), np.cumsum([0, *map(len, lists)]))
+    counts = Counter(x for one in lists for x in one)
+    ordered = [sorted(one, key=lambda x: (counts[x], x)) for one in lists]
+    lengths = Lengths.of(sets.sizes, Bounds("jaccard", threshold), False, 2)
+    rank = {place: i for i, place in enumerate(sorted(range(len(lists)), key=lambda place: len(lists[place])))}
+    visits = sum(
+        x == y and rank[b] < rank[a] and len(lists[b]) >= threshold * len(lists[a])
+        for a, b in itertools.permutations(range(len(lists)), 2)
+        for x in ordered[a][: lengths.probe[a]]
+        for y in ordered[b][: lengths.index[b]]
+    )
+    entries, _, alone = prepare._expected(sets, len(lists), threshold)
+    assert entries == pytest.approx(visits)
+    total = sum(map(len, lists))
+    assert alone == pytest.approx(sum(counts[x] == 1 for one in lists for x in one) / max(1, total) if total else 1.0)

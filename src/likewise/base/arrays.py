@@ -40,6 +40,12 @@ def to_arrow(array: NDArray[Any]) -> Any:
     return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(array, dtype))])
 
 
+def flags_to_arrow(flags: NDArray[np.bool_]) -> Any:
+    """Return flags as an Arrow array. (pa.array() would import pandas first, if it is installed.)"""
+    bits = np.packbits(flags, bitorder="little")
+    return pa.BooleanArray.from_buffers(pa.bool_(), len(flags), [None, pa.py_buffer(bits)])
+
+
 def strings(values: list[str]) -> Any:
     """Return a few strings as an Arrow array, without importing pandas."""
     encoded = [value.encode() for value in values]
@@ -92,6 +98,12 @@ class TextChunk:
         """Return the chunk itself: it is in memory."""
         return self
 
+    def to_arrow(self, start: int, stop: int, kind: Any) -> Any:
+        """View some of the documents as an Arrow array of this type, string or large_string."""
+        width = np.int64 if pa.types.is_large_string(kind) else np.int32
+        offsets = self.offsets[start : stop + 1].astype(width)
+        return pa.Array.from_buffers(kind, stop - start, [None, pa.py_buffer(offsets), pa.py_buffer(self.data)])
+
     def text(self, i: int) -> str:
         """Return one document."""
         return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode()
@@ -120,6 +132,11 @@ class Texts:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether no document has to be loaded."""
+        return all(isinstance(chunk, TextChunk) for chunk in self.chunks)
+
     def __getitem__(self, row: int) -> str:
         chunk = int(np.searchsorted(self.starts, row, side="right")) - 1
         return self.chunks[chunk].load().text(row - int(self.starts[chunk]))
@@ -142,6 +159,14 @@ class Texts:
         if texts.null_count:
             raise ParameterError("texts must not hold nulls")
         return cls(TextChunk.from_arrow(chunk) for chunk in getattr(texts, "chunks", [texts]))
+
+    def between(self, start: int, stop: int) -> Iterator[tuple[Chunk, int, int]]:
+        """Yield (chunk, first row within it, the one after the last) for consecutive rows."""
+        first = max(0, int(np.searchsorted(self.starts, start, side="right")) - 1)
+        for chunk, begin in zip(self.chunks[first:], self.starts[first:].tolist(), strict=False):
+            if begin >= stop:
+                break
+            yield chunk, max(start - begin, 0), min(stop - begin, len(chunk))
 
     def split(self, rows: Ints) -> Iterator[tuple[Chunk, Ints, slice]]:
         """Yield (chunk, rows within it, their slice of `rows`) for ascending row numbers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,7 @@ def dedup(
     an Arrow stream on standard input. Vectors: .npy files with one vector per row, or Parquet, Arrow or JSONL files
     with a column of lists.
     """
+    _read_ahead(inputs, out, {**options, "against": against})
     import likewise
     from likewise.base import checks
     from likewise.errors import ParameterError
@@ -161,6 +163,22 @@ def dedup(
     if "added" in result.stats["counts"]:
         lines.append(f"added {show.count(result.stats['counts']['added'], 'document')} to the index")
     show.report(result.stats, as_json, lines, target, getattr(result, "held", None))
+
+
+def _read_ahead(inputs: tuple[str, ...], out: Path, options: dict[str, Any]) -> None:
+    """Begin to decode a Parquet file while modules are loaded, if it will be read now, and its columns are known."""
+    from likewise.io import ahead
+
+    usual = (
+        options["engine"] != "spark" and options["on_error"] != "skip" and options["measure"] not in shared.DISTANCES
+    )
+    usual &= not any(options[name] for name in ("unit", "against", "memory", "plain")) and ":" not in str(
+        options["keep"]
+    )
+    cores = options["threads"] or os.cpu_count() or 1
+    if usual and cores > 1 and inputs[0].endswith(".parquet") and not (out / ".likewise").exists():
+        columns = [options["text"], options["group"] or options["id"]]
+        ahead.begin(inputs[0], list(dict.fromkeys(name for name in columns if name)))
 
 
 def _cut(stats: dict[str, Any]) -> Iterator[str]:

@@ -298,6 +298,8 @@ class _Run:
                 "inputs": self.inputs,
                 "source": self.source.state(),
             }
+        if isinstance(self.source, Source) and isinstance(collection.items, TextItems):
+            self.source.hold_texts(collection.items.texts)
         parameters = {**self.parameters, **shingled, **self.request.resources.used, "spilled_bytes": space.disk}
         return Dedup(collection, matches, removal, self.log, parameters, self.earlier, about)
 

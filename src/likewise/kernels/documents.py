@@ -156,7 +156,7 @@ def longest_of(offsets, rows):
 @inner
 def working_space(units):
     """Return how many 64-bit words a document of this many units needs to work in (see text.words)."""
-    return 2 * units + units // 4 + 32
+    return 2 * units + units // 4 + 48
 
 
 @inner
@@ -231,9 +231,7 @@ def sketch_units(units, n, k, short, seeds, slots, signature, values, digest):
         total += u
         other += u ^ (u >> U31)
         slot = (np.uint64(np.uint32(u >> U32)) * size) >> U32
-        low = u & LOW32
-        if low < slots[slot]:
-            slots[slot] = low
+        slots[slot] = min(slots[slot], u & LOW32)  # a branch would often be guessed wrong
         value -= units[i] * gone
     digest[0] = mix(total)
     digest[1] = mix(other)

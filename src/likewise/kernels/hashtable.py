@@ -89,6 +89,19 @@ def numbered_slot(value, table, numbers, down, mask):
 
 
 @kernel
+def number_values(known, values, out):
+    """Write the place of each value among the known ones, which are all different, or -1."""
+    down, mask = slot_range(known.size)
+    table, numbers = np.empty(mask + U1, np.uint64), np.full(mask + U1, np.int64(-1))
+    for i in range(known.size):
+        value = np.uint64(known[i])
+        slot = numbered_slot(value, table, numbers, down, mask)
+        table[slot], numbers[slot] = value, i
+    for i in range(values.size):
+        out[i] = numbers[numbered_slot(np.uint64(values[i]), table, numbers, down, mask)]
+
+
+@kernel
 def slot_of(table, value):
     """Return the slot of a value in a table whose free slots are 0, or the free slot where it belongs.
 

@@ -106,11 +106,31 @@ def _trailing_zeros(context, x):
 
 
 def _trailing_zeros_interpreted(x):
-    return np.uint64((int(x) & -int(x)).bit_length() - 1)
+    return np.uint64((int(x) & -int(x)).bit_length() - 1 if x else 64)
 
 
 trailing_zeros: Any = _trailing_zeros_interpreted if config.DISABLE_JIT else intrinsic(_trailing_zeros)
-"""trailing_zeros(x): the number of zero bits below the lowest one bit of x, which is not 0."""
+"""trailing_zeros(x): the number of zero bits below the lowest one bit of x; 64 if there is none."""
+
+
+def _eight_bytes(context, words, place):
+    """Emit one load from an address that need not be a multiple of eight: Numba indexes whole elements only."""
+
+    def emit(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        first = builder.bitcast(array.data, cgutils.voidptr_t)
+        at = builder.bitcast(builder.gep(first, [arguments[1]]), ir.IntType(64).as_pointer())
+        return builder.load(at, align=1)
+
+    return types.uint64(words, types.uint64), emit
+
+
+def _eight_bytes_interpreted(words, place):
+    return words.view(np.uint8)[int(place) : int(place) + 8].view(np.uint64)[0]
+
+
+eight_bytes: Any = _eight_bytes_interpreted if config.DISABLE_JIT else intrinsic(_eight_bytes)
+"""eight_bytes(words, place): the eight bytes from byte `place` on of an array of 64-bit words, the first one lowest."""
 
 
 @inner

@@ -15,13 +15,14 @@ import numpy as np
 from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import STREAM_ODD, U0, U1, U3, U8, U23, U32, U41, U56, WORD_SEED, mix
 from likewise.kernels.hashtable import largest_set
+from likewise.kernels.intrinsics import eight_bytes
 from likewise.kernels.text import (
+    AT_ONCE,
     MARK,
     OTHER,
     SOLO,
     SPACE,
     decode,
-    eight_bytes,
     find_runs,
     fold_ascii,
     may_be_beyond,
@@ -124,7 +125,7 @@ def unit_keys(data, offsets, first, how, paragraphs, least, units, words):
     of these pieces stand the line breaks. A piece of pure ASCII is a word.
     """
     longest = largest_set(offsets)
-    room = np.empty(longest // 64 * 8 + 16 + longest + 2, np.uint64)
+    room = np.empty(longest // 64 * 8 + 16 + longest + 2 + AT_ONCE, np.uint64)
     scratch = np.empty(MOST_GROWN * longest // 8 + 8, np.uint64)
     n = 0
     for row in range(offsets.size - 1):

@@ -18,7 +18,7 @@ import numpy as np
 from likewise.kernels import inner
 from likewise.kernels.hashing import U0, U1, U3, U7, U8, U56, WORD_SEED, absorb, finish, hash_bytes, mix
 from likewise.kernels.hashtable import slot_of
-from likewise.kernels.intrinsics import trailing_zeros
+from likewise.kernels.intrinsics import eight_bytes, ones, trailing_zeros
 
 OTHER, WORD, SOLO, MARK, SPACE = 0, 1, 2, 3, 4
 COLLAPSE, KEEP, REMOVE = 0, 1, 2
@@ -28,6 +28,7 @@ TOPS = np.uint64(0x8080808080808080)  # the highest bit of each of eight bytes
 GATHER = np.uint64(0x0102040810204080)  # times eight bytes that are 0 or 1: the highest byte holds them as bits
 BLANK, UNDERSCORE, BEYOND = np.uint8(0x20), np.uint8(0x5F), np.uint8(0x80)
 LETTER_A, LETTERS, DIGIT_0, DIGITS = np.uint8(0x61), np.uint8(26), np.uint8(0x30), np.uint8(10)
+AT_ONCE = 12  # 64 bytes of English or of a program have eight to sixteen starts and ends of words
 SHINGLE_BASE = np.uint64(0x9FB21C651E98DF25)
 SHORT_SEED = np.uint64(0x2545F4914F6CDD1D)
 
@@ -92,8 +93,9 @@ def find_runs(folded, size, out):
     """Write the start and the end of every run of bytes that are not 0; return how many numbers were written.
 
     `folded` holds `size` bytes, eight at a time, and zeros behind them up to the next multiple of 64 and 64 more.
-    For every 64 bytes
-    one bit each is set where the byte is not 0; a bit that differs from the one before it is a start or an end.
+    For every 64 bytes one bit each is set where the byte is not 0; a bit that differs from the one before it is a start
+    or an end. AT_ONCE of them are written without asking whether there are as many, which a processor could not
+    foresee: `out` has room for so many numbers behind the last one.
     """
     count, last = 0, U0
     for block in range(size // 64 + 1):
@@ -104,10 +106,14 @@ def find_runs(folded, size, out):
             bits |= ((flags * GATHER) >> U56) << np.uint64(8 * j)
         turns = bits ^ ((bits << U1) | last)
         last = bits >> U63
-        while turns != U0:
-            out[count] = block * 64 + np.int64(trailing_zeros(turns))
-            count += 1
-            turns &= turns - U1
+        at, count = count, count + ones(turns)
+        while True:
+            for _ in range(AT_ONCE):
+                out[at] = block * 64 + np.int64(trailing_zeros(turns))
+                turns &= turns - U1
+                at += 1
+            if at >= count:
+                break
     return count
 
 
@@ -141,14 +147,6 @@ def word_from(data, i, stop, kinds, folds, expansions):
 
 
 @inner
-def eight_bytes(folded, i):
-    """Return the eight bytes from byte i on, the first one lowest."""
-    index = i >> U3
-    down = (i & U7) << U3
-    return (folded[index] >> down) | ((folded[index + U1] << U1) << (U63 - down))
-
-
-@inner
 def hash_run(folded, i, length):
     """Return hash_bytes of the `length` bytes from byte i on."""
     v = eight_bytes(folded, i)
@@ -178,7 +176,7 @@ def words(data, start, stop, lower, kinds, folds, expansions, room, out):
 
     A word is a run of WORD and MARK characters; a SOLO character is a word of its own with the MARKs behind it. The
     document is cut at ASCII characters that are in no word. A piece of pure ASCII is a word, hashed eight bytes at a
-    time; any other piece is left to word_from. `room` is space to work in, at least size / 8 + 20 + size words of 64
+    time; any other piece is left to word_from. `room` is space to work in, at least size / 8 + 40 + size words of 64
     bits.
     """
     size = stop - start

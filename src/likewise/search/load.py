@@ -18,7 +18,7 @@ from likewise.base.runlog import RunLog
 from likewise.errors import ParameterError
 from likewise.io.ids import names, unique_ids
 from likewise.io.read import Aside, ReadOptions, Source, open_source
-from likewise.io.read.tables import alone
+from likewise.io.read.columns import alone
 from likewise.io.spill import TextBuilder, stored_chunks
 from likewise.io.workspace import Draft, Workspace
 from likewise.search.items import Items, SetItems, TextItems

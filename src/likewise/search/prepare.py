@@ -20,6 +20,7 @@ from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
 from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, fits, tune_for
+from likewise.kernels.hashtable import number_values
 from likewise.search.candidates import most_candidates
 from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.prefixes import Lengths
@@ -335,15 +336,22 @@ def _expected(sets: Sets, items: int, threshold: float) -> tuple[float, float, f
     if n < 2:
         return 0.0, 1.0, 1.0
     lengths = Lengths.of(sets.sizes, Bounds("jaccard", threshold), False, 2)
-    owner = np.repeat(np.arange(n), sets.sizes)
-    _, symbol, counts = np.unique(sets.values, return_inverse=True, return_counts=True)
-    order = np.lexsort((symbol, counts[symbol], owner))
-    symbol, owner = symbol[order], owner[order]
-    place = np.arange(len(symbol)) - sets.offsets[owner]
-    shared = counts[symbol] > 1
-    probing, indexed = shared & (place < lengths.probe[owner]), shared & (place < lengths.index[owner])
+    ordered = np.sort(sets.values)
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    counts = np.diff(first, append=len(ordered))
+    known, counts = ordered[first[counts > 1]], counts[counts > 1]
+    symbol = np.empty(len(ordered), np.int64)
+    number_values(known, sets.values, symbol)
+    shared = np.flatnonzero(symbol >= 0)
+    owner, symbol = np.repeat(np.arange(n), sets.sizes)[shared], symbol[shared]
+    # elements of no other set come first in a prefix; the others are put in order as numbers of three digits
+    order = np.sort((owner * (n + 1) + counts[symbol]) * len(known) + symbol)
+    owner, symbol = order // max(1, len(known) * (n + 1)), order % max(1, len(known))
+    own = sets.sizes - np.bincount(owner, minlength=n)
+    place = np.arange(len(owner)) - np.searchsorted(owner, np.arange(n))[owner] + own[owner]
+    probing, indexed = place < lengths.probe[owner], place < lengths.index[owner]
     visited = _visits(symbol[probing], owner[probing], symbol[indexed], owner[indexed], sets.sizes, threshold)
-    return visited * (items / n) ** 2, float(lengths.probe.mean()), 1.0 - float(shared.mean())
+    return visited * (items / n) ** 2, float(lengths.probe.mean()), 1.0 - len(shared) / max(1, len(ordered))
 
 
 def _visits(symbol: Ints, probe: Ints, indexed: Ints, other: Ints, sizes: Ints, threshold: float) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from likewise.apps.passages.index import OWNER, Floats, PassageSettings, SourceBlock, SuspectShingles, make_blocks
 from likewise.apps.passages.search import SharedPassages, SuspectBatch, listed_spans, place_sources, search_block
 from likewise.base import checks
-from likewise.base.arrays import Ints, TextChunk, to_arrow
+from likewise.base.arrays import Ints, TextChunk, Texts, to_arrow
 from likewise.base.memory import MIB
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Progress, RunLog, run_json
@@ -272,16 +272,25 @@ def _differ(names: Any, other_names: Any, rows: Any) -> Any:
 
 @dataclass
 class DocumentReader:
-    """A collection of documents that is read once or several times; its ids are kept, its text is not."""
+    """A collection of documents that is read once or several times; its ids are kept, its text up to `limit` bytes.
+
+    texts: the documents, if all of them are kept.
+    """
 
     source: Source
     options: ReadOptions
+    limit: int = 0
     rows: int = 0
     bytes: int = 0
     ids: list[Any] = field(default_factory=list)
+    texts: Texts | None = None
 
     def chunks(self, threads: int) -> Iterator[TextChunk]:
         """Yield the documents and record their ids."""
+        if self.texts is not None:
+            yield from (chunk.load() for chunk in self.texts.chunks)
+            return
+        held: list[TextChunk] = []
         self.rows = self.bytes = 0
         self.ids.clear()
         for batch in self.source.batches(threads):
@@ -290,7 +299,13 @@ class DocumentReader:
             self.rows += batch.num_rows
             chunk = TextChunk.from_arrow(batch.column("text"))
             self.bytes += int(chunk.offsets[-1] - chunk.offsets[0])
+            if self.bytes <= self.limit:
+                held.append(chunk)
+            else:
+                held.clear()
             yield chunk
+        if held:
+            self.texts = Texts(held)
 
     def numbered(self, threads: int) -> Iterator[tuple[int, TextChunk]]:
         """Yield the documents, each chunk with the number of its first."""

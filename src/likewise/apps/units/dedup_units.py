@@ -72,6 +72,7 @@ def dedup_units(request: DedupRequest, rules: UnitRules) -> DedupUnits:
         result = _result(source, request, rules, space)
         if out is not None:
             result.write(out, space)
+            source.hold_texts(None)
     return result
 
 
@@ -94,9 +95,9 @@ def _workspace(out: Path | None, request: DedupRequest) -> Iterator[Workspace]:
 
 
 def _result(source: Source, request: DedupRequest, rules: UnitRules, space: Workspace) -> DedupUnits:
-    """Read the documents twice: find what is repeated, and then where it is."""
+    """Read the documents twice, unless they fit in memory: find what is repeated, and then where it is."""
     log, resources = RunLog.of(request.progress), request.resources
-    reader = DocumentReader(source, request.options)
+    reader = DocumentReader(source, request.options, resources.budget.texts)
     before = source.identity(content=False)
     limit, threads, cuts = resources.budget.keys, resources.threads, space.large / CUTS
     groups = number_of_groups(source.total_bytes, resources)
@@ -109,6 +110,7 @@ def _result(source: Source, request: DedupRequest, rules: UnitRules, space: Work
             remains = write_cuts(reader, repeats, rules, cuts, threads, tick)
         log.details["spilled_bytes"] = units.spilled + rows.spilled
     check_unchanged(source, before)
+    source.hold_texts(reader.texts if request.out is not None else None)
     documents = len(remains.keep)
     kept = int(remains.keep.sum())
     log.counts |= {"documents": documents, "bytes": reader.bytes, "units": repeats.units, "repeated": repeats.different}

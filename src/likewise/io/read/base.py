@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base import checks
+from likewise.base.arrays import Texts
 from likewise.base.memory import A_ROW
 from likewise.errors import InputError, ParameterError
 from likewise.io.read.find import InputFile
@@ -192,6 +193,13 @@ class Source(ABC):
         """
         if cuts is not None:
             raise ParameterError(f"Nothing can be cut out of {self.describe()[0].get('object', 'this input')}.")
+
+    def hold_texts(self, texts: Texts | None) -> None:
+        """From now on, take the texts of kept rows from these, as they were delivered, where that saves reading them.
+
+        Call it after reading; with None, texts are read again.
+        """
+        return
 
     def pages(self, rows: int) -> Flags:
         """Return which of the delivered rows were read as HTML pages. Call it after reading."""

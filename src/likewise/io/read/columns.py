@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from likewise.base import openfiles
-from likewise.base.arrays import END
+from likewise.base.arrays import END, flags_to_arrow
 from likewise.errors import ColumnError, FormatError, InputError, TextError
 from likewise.io.read.base import Aside, Flags, ReadOptions, Rows
 from likewise.io.read.integrity import bytes_for_text, not_utf8
@@ -287,7 +287,7 @@ def sift(
     good = np.ones(batch.num_rows, bool)
     good[dropped] = False
     aside = [Aside(file, at(row)[0], trouble[row].reason) for row in rows]
-    return CleanBatch(batch.filter(pa.array(good)), batch.num_rows, dropped, aside)
+    return CleanBatch(batch.filter(flags_to_arrow(good)), batch.num_rows, dropped, aside)
 
 
 def clean(batch: pa.RecordBatch, file: str, first: int, options: ReadOptions, types: Types) -> CleanBatch:
@@ -333,13 +333,18 @@ def text_offsets(array: pa.Array) -> Rows:
     return offsets.astype(np.int64)
 
 
+def alone(array: pa.Array) -> pa.Array:
+    """Copy an array, so that the larger one it is a slice of can be freed."""
+    return pa.concat_arrays([array, array.slice(0, 0)])
+
+
 def choose(batch: pa.RecordBatch | pa.Table, keep: Flags) -> pa.Table:
     """Return the rows whose flag is set; also for column types that Arrow cannot filter."""
     if keep.all():
         return batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
     table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
     try:
-        return table.filter(pa.array(keep))
+        return table.filter(flags_to_arrow(keep))
     except pa.ArrowNotImplementedError:
         slices = [table.slice(start, stop - start) for start, stop in runs(keep)]
         return pa.concat_tables(slices) if slices else table.slice(0, 0)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.base.arrays import flags_to_arrow
 from likewise.base.parallel import run_ahead
 from likewise.errors import TextError
 from likewise.io.disk import atomic
@@ -90,7 +91,9 @@ class InMemory(Source):
         flags = good.copy()
         flags[good] = keep
         table = (
-            choose(self._table, flags) if self._order is None else self._table.take(self._order.filter(pa.array(flags)))
+            choose(self._table, flags)
+            if self._order is None
+            else self._table.take(self._order.filter(flags_to_arrow(flags)))
         )
         cuts = kept_cuts(self._cuts, keep)
         return table if cuts is None else cuts.cut_table(table, self.options.text, self.options.encoding_errors)

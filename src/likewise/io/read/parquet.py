@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from likewise.base.arrays import flags_to_arrow
 from likewise.base.parallel import run_ahead
 from likewise.errors import FormatError, InputError
+from likewise.io.ahead import taken
 from likewise.io.disk import atomic
 from likewise.io.mirror import MirroredObject
 from likewise.io.read.base import MIB, Flags, Tick, quiet
@@ -38,6 +40,13 @@ WRITTEN = 64 * MIB
 
 STEP = 1 << 14
 """Kept rows are read at most this many at a time."""
+
+QUICK = 8
+"""Where texts that are in memory are more than this many times as large as all else, the thread that hands out tasks
+reads that, and hands out smaller tasks: the last ones keep all cores at work."""
+
+LARGEST_ARRAY = 1 << 30
+"""Bytes of text that are put into one array of strings, whose offsets have 32 bits."""
 
 LOOKED_AT, LOOKED_AT_ROWS = 2 * MIB, 8192
 """For a look, row groups are decoded in batches of this much text and at most this many rows."""
@@ -125,7 +134,12 @@ class Parquet(TablePart):
 
     def _most(self, group: int, first: int, step: int, limit: int) -> Iterable[CleanBatch]:
         """Return the row group; if it is much larger than its size on disk suggests, its end lazily."""
-        batches = self._batches(group, first, step)
+        columns = self.options.columns
+        ahead = None if self._sparse else taken(self._path, group, columns)
+        if ahead is None:
+            batches = self._columns(group, first, step, columns)
+        else:
+            batches = self._checked(ahead, group, first, columns)
         cleaned = (clean(batch, self.file.name, start, self.options, self.types) for start, batch in batches)
         ready = []
         size = 0
@@ -154,32 +168,45 @@ class Parquet(TablePart):
 
     def _batches(self, group: int, first: int, step: int, whole: bool = False) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of a row group, each with the number of its first row."""
-        columns = None if whole else self.options.columns
-        left = self._metadata.row_group(group).num_rows
+        return self._columns(group, first, step, None if whole else self.options.columns)
+
+    def _columns(
+        self, group: int, first: int, step: int, columns: list[str] | None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
         self._fetch(group, columns)
         with self._opened() as opened, input_errors(self.file):
-            for batch in opened.iter_batches(step, [group], columns, use_threads=False):
-                check_batch(batch, self.file.name, apart=() if whole else (self.options.text,))
-                yield first, batch
-                first += batch.num_rows
-                left -= batch.num_rows
-            if left:
-                raise FormatError(
-                    f"{self.file.name}: row group {group} ends {left:,} rows before its end; "
-                    "create or download the file again"
-                )
+            yield from self._checked(
+                opened.iter_batches(step, [group], columns, use_threads=False), group, first, columns
+            )
+
+    def _checked(
+        self, batches: Iterable[pa.RecordBatch], group: int, first: int, columns: list[str] | None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the batches of a row group, each with the number of its first row; raise if they are not sound."""
+        left = self._metadata.row_group(group).num_rows
+        for batch in batches:
+            check_batch(batch, self.file.name, apart=() if columns is None else (self.options.text,))
+            yield first, batch
+            first += batch.num_rows
+            left -= batch.num_rows
+        if left:
+            raise FormatError(
+                f"{self.file.name}: row group {group} ends {left:,} rows before its end; "
+                "create or download the file again"
+            )
 
     def _kept(self, keep: Flags, use: Callable[[pa.Table], T]) -> Iterator[Callable[[], list[T]]]:
         """Yield tasks that use the kept rows, about `WRITTEN` bytes at a time: one for a row group, several for a large
-        one, of which the rows are read here.
+        one, or one whose texts are in memory, of which the rows are read here.
         """
         with input_errors(self.file):
             self.check_rows(pq.read_metadata(self._content()).num_rows, keep)
         first = 0
         for group, rows in enumerate(self.row_groups()):
             if keep[first : first + rows].any():
-                tables = self._group_kept(group, first, keep)
-                if self._size(group, None) <= min(2 * WRITTEN, 16 * self.options.batch_bytes):
+                tables, size, others = self._group_kept(group, first, keep), self._size(group, None), self._others()
+                quick = others is not None and self._size(group, others) * QUICK < size
+                if size <= min(2 * WRITTEN, 16 * self.options.batch_bytes) and not quick:
                     yield partial(_used, use, tables)
                 else:
                     for table in tables:
@@ -192,13 +219,42 @@ class Parquet(TablePart):
         rows = self._metadata.row_group(group).num_rows
         step = max(1, min(STEP, WRITTEN // 4 * rows // max(1, self._size(group, None))))
         held: list[pa.Table] = []
-        for start, batch in self._batches(group, first, step, whole=True):
+        others = self._others()
+        for start, batch in self._columns(group, first, step, others):
             end = start + batch.num_rows
-            held.append(choose(self.cut_batch(batch, start), keep[start:end]))
+            if others is None:
+                held.append(choose(self.cut_batch(batch, start), keep[start:end]))
+            else:
+                held.append(self._with_texts(batch, keep, start))
             if end == first + rows or sum(table.nbytes for table in held) >= WRITTEN:
                 whole, held = pa.concat_tables(held), []
                 yield whole
                 del whole
+
+    def _others(self) -> list[str] | None:
+        """Return the columns to read again: all but the texts, if these are in memory; None for all."""
+        names, text = self._schema.names, self.options.text
+        plain = self._schema.field(text).type in (pa.string(), pa.large_string())
+        if self.held is None or not plain or any("." in name for name in names):
+            return None
+        return [name for name in names if name != text] if len(set(names)) == len(names) else None
+
+    def _with_texts(self, others: pa.RecordBatch, keep: Flags, first: int) -> pa.Table:
+        """Return the kept ones of these rows with their texts from memory, in one array as if they had been read."""
+        assert self.held is not None
+        texts, shift = self.held
+        place, table = self._schema.get_field_index(self.options.text), pa.Table.from_batches([others])
+        field, flags = self._schema.field(place), keep[first : first + others.num_rows]
+        between = texts.between(shift + first, shift + first + others.num_rows)
+        pieces = [chunk.load().to_arrow(low, high, field.type) for chunk, low, high in between]
+        if self.cuts is not None and self.cuts.between(first, first + others.num_rows):
+            whole = table.add_column(place, field, pa.chunked_array(pieces, field.type))
+            return choose(self.cut_batch(whole, first), flags)
+        parts = np.split(flags, np.cumsum([len(piece) for piece in pieces])[:-1])
+        pieces = [piece.filter(flags_to_arrow(part)) for piece, part in zip(pieces, parts, strict=True)]
+        if sum(piece.nbytes for piece in pieces) <= LARGEST_ARRAY:
+            pieces = [pa.concat_arrays(pieces)]
+        return choose(table, flags).add_column(place, field, pa.chunked_array(pieces, field.type))
 
     def table(self, keep: Flags) -> pa.Table:
         """Return the kept rows with the schema of the file."""

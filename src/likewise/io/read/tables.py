@@ -19,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from likewise.base.arrays import Texts
 from likewise.base.parallel import in_order, run_ahead
 from likewise.errors import InputError
 from likewise.io.read.base import MIB, Aside, FileSource, Flags, ReadOptions, Rows, Tick, check_flags, quiet
-from likewise.io.read.columns import CleanBatch, Types, as_integers, as_numbers, cut, decide, stack, text_offsets
+from likewise.io.read.columns import CleanBatch, Types, alone, as_integers, as_numbers, cut, decide, stack, text_offsets
 from likewise.io.read.cuts import TextCuts
 from likewise.io.read.find import InputFile
 from likewise.io.read.open import input_errors, unpacked
@@ -40,6 +41,7 @@ class TablePart(ABC):
         self.types = Types()
         self.broken = False
         self.cuts: TextCuts | None = None
+        self.held: tuple[Texts, int] | None = None  # texts in memory, and which of them is the first of the file
 
     @cached_property
     def _path(self) -> Path:
@@ -115,12 +117,13 @@ class TablePart(ABC):
         reason = f"rows {first} to {first + rows - 1}: {self.reason(error)}"
         return CleanBatch(None, rows, np.arange(rows), [Aside(self.file.name, first, reason)])
 
-    def cut_batch(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | pa.Table:
+    def cut_batch(self, batch: pa.RecordBatch | pa.Table, first: int) -> pa.RecordBatch | pa.Table:
         """Return rows of the file, of which the first has the number `first`, with their texts cut."""
         cuts = None if self.cuts is None else self.cuts.between(first, first + batch.num_rows)
         if not cuts:
             return batch
-        return cuts.cut_table(pa.Table.from_batches([batch]), self.options.text, self.options.encoding_errors)
+        table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        return cuts.cut_table(table, self.options.text, self.options.encoding_errors)
 
     def check_rows(self, rows: int, keep: Flags) -> None:
         """Raise if the file does not have the rows it had when it was read."""
@@ -267,6 +270,14 @@ class TableFiles(FileSource):
                 rows = np.flatnonzero(one.spread(np.ones(one.delivered, bool)))[here.rows]
                 here = here.moved(rows)
             part.cuts = here or None
+            start += one.delivered
+
+    def hold_texts(self, texts: Texts | None) -> None:
+        """Let files of which every row was delivered, and every text as it is there, not be read for their texts."""
+        same = texts and texts.in_memory and not self.options.html and self.options.encoding_errors == "strict"
+        start = 0
+        for part, one in zip(self.usable, self._taken or [], strict=True):
+            part.held = (texts, start) if texts and same and one.delivered == one.rows else None
             start += one.delivered
 
     def kept(self, keep: Flags) -> pa.Table:
@@ -419,11 +430,6 @@ class Stretch:
         """The bytes of text."""
         offsets = text_offsets(self.text) if len(self.text) else (0, 0)
         return int(offsets[-1] - offsets[0])
-
-
-def alone(array: pa.Array) -> pa.Array:
-    """Copy an array, so that the larger one it is a slice of can be freed."""
-    return pa.concat_arrays([array, array.slice(0, 0)])
 
 
 def spread(sizes: Sequence[int], places: int) -> dict[int, list[float]]:
