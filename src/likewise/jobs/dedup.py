@@ -192,6 +192,11 @@ class _Run:
         return self.source.identity() if self.out is not None and isinstance(self.source, Source) else None
 
     @property
+    def leaves_state(self) -> bool:
+        """Whether later runs can go on from this one: it reads files, and has a folder for what they need."""
+        return bool(self.request.state and self.inputs)
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """What the user set, for run.json."""
         against = [one.place for one in self.earlier.known] if self.earlier else None
@@ -256,7 +261,7 @@ class _Run:
         self.log.counts["different"] = count_different(found, sides)
         if self.request.measure != "jaccard" and self.request.method == "auto":
             self.log.method = {"asked": "auto", "taken": "exact", "why": f"{self.request.measure} has no hash family"}
-        return found
+        return found if self.leaves_state else found.without_keys()
 
     def remove(self, collection: Collection, matches: VerifiedPairs, ranks: Ints) -> Removal:
         """Choose which documents to remove, and the document that is kept for each."""
@@ -299,7 +304,7 @@ class _Run:
             self.log.details["resumed"] = space.resumed
         shingled = collection.shingler.to_dict() if collection.shingler else {"shingle": None}
         about = None
-        if self.request.state and self.inputs and isinstance(self.source, Source):
+        if self.leaves_state and isinstance(self.source, Source):
             about = {
                 "threshold": None if self.earlier else self.request.threshold,
                 "complete": self.log.details.get("crowds", {}).get("complete", True),
