@@ -10,17 +10,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from remote_servers import BUCKET, HUB_FILES, FaultyServer, now_and_then, quick_tries
+from remote_servers import BUCKET, HUB_FILES, FaultyServer, azurite, connection_string, now_and_then, quick_tries
 
 import likewise
 from likewise.errors import InputError, LikewiseError, MissingInput, OutputError
-from likewise.io import mirror, remote
+from likewise.io import mirror, remote, transfer
 from likewise.io.read import ReadOptions, open_source
 from likewise.io.seals import changed_files
 from likewise.jobs.explain.run import explain_run
@@ -91,6 +93,68 @@ def s3(quick):
     behind.stop()
 
 
+class AtOnce:
+    """In the place of asyncio where a client waits before it makes a request once more."""
+
+    @staticmethod
+    async def sleep(*words: object) -> None:
+        """Do not."""
+
+
+@pytest.fixture(scope="module")
+def gs(quick):
+    """A server that passes requests on to one that plays Google's store."""
+    import gcsfs
+    from gcp_storage_emulator.server import create_server
+
+    logging.getLogger("gcp_storage_emulator").setLevel(logging.ERROR)
+    behind = create_server("127.0.0.1", 0, in_memory=True, default_bucket=BUCKET)
+    behind.start()
+    server = FaultyServer(f"127.0.0.1:{behind._api._httpd.server_port}")
+
+    def replaced(path: str) -> bool:
+        """Tell whether another generation of an object is asked for: it is not there, which the emulator leaves out."""
+        asked = parse_qs(urlsplit(path).query).get("generation")
+        name = unquote(urlsplit(path).path.rpartition("/o/")[2])
+        return asked is not None and behind._storage.get_file_obj(BUCKET, name)["generation"] != asked[0]
+
+    server.gone = replaced
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STORAGE_EMULATOR_HOST", server.url)
+        patch.setattr("gcsfs.retry.asyncio", AtOnce)
+        gcsfs.GCSFileSystem.clear_instance_cache()
+        server.system = gcsfs.GCSFileSystem(use_listings_cache=False)
+        for name, data in FILES.items():
+            server.system.pipe(f"{BUCKET}/{name}", data)
+        yield server
+        gcsfs.GCSFileSystem.clear_instance_cache()
+    server.close()
+    behind.stop()
+
+
+@pytest.fixture(scope="module")
+def abfs(quick, tmp_path_factory):
+    """A server that passes requests on to Azurite, which plays Azure's store."""
+    import adlfs
+
+    with azurite(tmp_path_factory.mktemp("azurite")) as address, pytest.MonkeyPatch.context() as patch:
+        server = FaultyServer(address)
+        patch.setattr("azure.storage.blob._shared.policies_async.AsyncStorageRetryPolicy.sleep", AtOnce.sleep)
+        patch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection_string(server.url))
+        adlfs.AzureBlobFileSystem.clear_instance_cache()
+        server.system = adlfs.AzureBlobFileSystem(use_listings_cache=False)
+        server.system.mkdir(BUCKET)
+        for name, data in FILES.items():
+            server.system.pipe(f"{BUCKET}/{name}", data)
+        yield server
+        adlfs.AzureBlobFileSystem.clear_instance_cache()
+        server.close()
+
+
+AZURE = pytest.param("abfs", marks=pytest.mark.soak)
+"""Where Azurite plays the store, which npm fetches and starts in half a minute."""
+
+
 STORE = {
     "AWS_ACCESS_KEY_ID": "key",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -106,11 +170,15 @@ def web(quick):
     server.close()
 
 
+class _No:
+    params: ClassVar[dict[str, object]] = {}
+
+
 @pytest.fixture(autouse=True)
 def sound(request):
     """Every test begins with servers that do not fail."""
-    for name in ("s3", "web"):
-        if name in request.fixturenames:
+    for name in ("s3", "web", "gs", "abfs"):
+        if name in (*request.fixturenames, *getattr(request.node, "callspec", _No).params.values()):
             server = request.getfixturevalue(name)
             server.reset()
             if name == "web":
@@ -155,7 +223,7 @@ GIVEN = ["tables", "tables/a.parquet", "tables/*.parquet", "tables/**/*.parquet"
 
 
 @pytest.mark.parametrize("given", GIVEN)
-@pytest.mark.parametrize("scheme", ["s3", "memory"])
+@pytest.mark.parametrize("scheme", ["s3", "memory", "gs", AZURE])
 def test_a_store_gives_what_files_here_give(request, local, tmp_path, scheme, given):
     request.getfixturevalue(scheme)
     here = likewise.dedup(str(local / given), id="id", threshold=0.7, out=tmp_path / "here")
@@ -207,10 +275,10 @@ def elsewhere(folder: Path) -> dict[str, str]:
     return {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "NUMBA_CACHE_DIR": cache}
 
 
-@pytest.mark.parametrize("scheme", ["s3", "memory"])
+@pytest.mark.parametrize("scheme", ["s3", "memory", "gs", AZURE])
 def test_a_result_is_written_to_a_store(request, local, tmp_path, scheme):
     server = request.getfixturevalue(scheme)
-    system = server.system if scheme == "s3" else server
+    system = getattr(server, "system", server)
     url = f"{scheme}://{BUCKET}/results/run"
     here = likewise.dedup(local / "lines", id="id", threshold=0.7, out=tmp_path / "here")
     likewise.dedup(local / "lines", id="id", threshold=0.7, out=url)
@@ -238,6 +306,32 @@ def test_a_result_is_written_to_a_store(request, local, tmp_path, scheme):
     with pytest.raises(OutputError, match=r"would replace its own input .*/results/run/kept/a\.parquet"):
         likewise.dedup(f"{url}/kept", id="id", out=url)
     assert not list((mirror.cache_folder() / "results").iterdir())
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", AZURE])
+def test_a_large_file_is_written_in_parts(request, tmp_path, scheme):
+    server = request.getfixturevalue(scheme)
+    data = np.random.default_rng(1).bytes(12 << 20 if scheme == "gs" else 110 << 20)  # the others begin later with it
+    (tmp_path / "large").write_bytes(data)
+    transfer.put(tmp_path / "large", f"{scheme}://{BUCKET}/large")
+    assert len([method for method, path in server.asked if method in ("PUT", "POST") and "large" in path]) > 1
+    known = remote.look_up(f"{scheme}://{BUCKET}/large")
+    assert known.size == len(data)
+    assert transfer.read_range(known, 5 << 20, 7 << 20) == data[5 << 20 : 7 << 20]
+    server.system.rm_file(f"{BUCKET}/large")
+
+
+@pytest.mark.soak
+def test_the_account_in_a_url_of_azure(abfs, local, tmp_path):
+    root = f"abfs://{BUCKET}@devstoreaccount1.dfs.core.windows.net"
+    there = likewise.dedup(f"{root}/tables", id="id", threshold=0.7, out=f"{root}/results/account")
+    assert [entry["file"] for entry in there.stats["inputs"]] == [
+        f"{root}/tables/a.parquet", f"{root}/tables/deep/b.parquet"
+    ]  # fmt: skip
+    likewise.dedup(local / "tables", id="id", threshold=0.7, out=tmp_path / "here")
+    assert stored(abfs.system, f"abfs://{BUCKET}/results/account") == contents(tmp_path / "here")
+    with pytest.raises(InputError, match="the account is 'other', and the connection string in the environment is of"):
+        open_source(f"abfs://{BUCKET}@other.dfs.core.windows.net/tables")
 
 
 def test_run_json_is_removed_first_and_written_last(s3, local):
@@ -285,16 +379,16 @@ def wide(columns: int = 12, rows: int = 2000) -> tuple[bytes, int]:
     return data, needed
 
 
-@pytest.mark.parametrize("kind", ["s3", "web"])
+@pytest.mark.parametrize("kind", ["s3", "web", "gs", AZURE])
 def test_only_the_needed_columns_are_fetched_and_each_byte_once(request, kind):
     server = request.getfixturevalue(kind)
     data, needed = wide()
-    if kind == "s3":
-        server.system.pipe(f"{BUCKET}/wide/wide.parquet", data)
-        url = f"s3://{BUCKET}/wide/wide.parquet"
-    else:
+    if kind == "web":
         server.files["/wide.parquet"] = data
         url = f"{server.url}/wide.parquet"
+    else:
+        server.system.pipe(f"{BUCKET}/wide/wide.parquet", data)
+        url = f"{kind}://{BUCKET}/wide/wide.parquet"
     server.reset()
     source = open_source(url, ReadOptions(id="id"))
     rows = sum(batch.num_rows for batch in source.batches(2))
@@ -343,12 +437,12 @@ def test_a_missing_package_names_the_extra(monkeypatch):
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "reset", "cut", "short", "slow"])
-@pytest.mark.parametrize("kind", ["s3", "web"])
+@pytest.mark.parametrize("kind", ["s3", "web", "gs", AZURE])
 def test_one_failure_changes_nothing_and_many_are_one_line(request, local, kind, fault, monkeypatch):
     server = request.getfixturevalue(kind)
-    url = f"s3://{BUCKET}/lines/a.jsonl" if kind == "s3" else f"{server.url}/lines/a.jsonl"
-    if kind == "s3" and fault == "slow":
-        pytest.skip("S3's client waits longer than a test")
+    url = f"{server.url}/lines/a.jsonl" if kind == "web" else f"{kind}://{BUCKET}/lines/a.jsonl"
+    if kind != "web" and fault == "slow":
+        pytest.skip("clients of stores wait longer than a test")
     failed = []
 
     def once(method, path):
@@ -369,19 +463,19 @@ def test_one_failure_changes_nothing_and_many_are_one_line(request, local, kind,
 
 
 @pytest.mark.parametrize("given", ["tables/a.parquet", "lines/a.jsonl"])
-@pytest.mark.parametrize("kind", ["s3", "web", "memory"])
+@pytest.mark.parametrize("kind", ["s3", "web", "memory", "gs", AZURE])
 def test_an_object_that_changes_while_it_is_read_is_noticed(request, kind, given, monkeypatch):
     server = request.getfixturevalue(kind)
     new = FILES[given][:-1] + b"\n" if given.endswith("jsonl") else as_parquet(TABLE.slice(1, 30))
     new = new.replace(b"word1", b"word2")
     name = f"changing-{kind}.{given.rpartition('.')[2]}"
-    url = {"s3": f"s3://{BUCKET}/{name}", "memory": f"memory://{BUCKET}/{name}"}.get(kind, f"{web_url(request)}/{name}")
+    url = f"{server.url}/{name}" if kind == "web" else f"{kind}://{BUCKET}/{name}"
 
     def put(data: bytes) -> None:
         if kind == "web":
             server.files[f"/{name}"] = data
         else:
-            (server.system if kind == "s3" else server).pipe_file(f"{BUCKET}/{name}", data)
+            getattr(server, "system", server).pipe_file(f"{BUCKET}/{name}", data)
 
     put(FILES[given])
     read = mirror.read_range
@@ -394,10 +488,6 @@ def test_an_object_that_changes_while_it_is_read_is_noticed(request, kind, given
     monkeypatch.setattr(mirror, "read_range", changed_before)
     with pytest.raises(InputError, match=f"{name}: it changed while it was read; run again"):
         likewise.dedup(url, id="id")
-
-
-def web_url(request) -> str:
-    return request.getfixturevalue("web").url
 
 
 def test_a_run_knows_a_changed_object_by_its_version(memory):
