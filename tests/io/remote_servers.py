@@ -226,7 +226,7 @@ def now_and_then(rate: float, seed: int, kinds: tuple[str, ...] = FAULTS) -> Cal
 @contextmanager
 def quick_tries(folder: Path) -> Iterator[None]:
     """Let tries follow each other at once, and files that are fetched be in a folder of the test."""
-    from likewise.io import mirror, remote, upload
+    from likewise.io import disk, mirror, remote
 
     def forget() -> None:
         remote._system.cache_clear()
@@ -235,7 +235,7 @@ def quick_tries(folder: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "FIRST_PAUSE", 0.002)
         patch.setattr(remote, "SILENT_SECONDS", SLOW / 2)
-        for module in (mirror, upload):
+        for module in (mirror, disk):
             patch.setattr(module, "cache_folder", lambda: folder)
         forget()
         yield
