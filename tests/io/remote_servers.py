@@ -54,6 +54,7 @@ class FaultyServer(ThreadingHTTPServer):
         self.ranges = self.sizes = self.tagged = True
         self.fault: Callable[[str, str], str | None] = lambda method, path: None
         self.held = threading.Event()
+        self.change: Callable[[], None] = lambda: None
 
     @property
     def url(self) -> str:
@@ -86,6 +87,8 @@ class FaultyAnswers(BaseHTTPRequestHandler):
             time.sleep(60)
         if fault == "slow":
             time.sleep(SLOW)
+        if fault == "changed":
+            server.change()
         if fault == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             self.close_connection = True
@@ -205,6 +208,18 @@ def azurite(folder: Path) -> Iterator[str]:
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait()
+
+
+def put_behind(server: FaultyServer, path: str, data: bytes) -> None:
+    """Replace an object of a store, or a file of a web server, without a request that could fail."""
+    if server.behind is None:
+        server.files[path] = data
+        return
+    passed = http.client.HTTPConnection(server.behind)
+    signed = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+    passed.request("PUT", path, data, {"Authorization": signed})  # moto asks for a signature and reads none
+    assert passed.getresponse().status == 200
+    passed.close()
 
 
 def now_and_then(rate: float, seed: int, kinds: tuple[str, ...] = FAULTS) -> Callable[[str, str], str | None]:
