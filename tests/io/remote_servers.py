@@ -239,6 +239,19 @@ def now_and_then(rate: float, seed: int, kinds: tuple[str, ...] = FAULTS) -> Cal
 
 
 @contextmanager
+def impatient() -> Iterator[None]:
+    """Let web servers be silent for less than a slow answer takes; elsewhere a test that has to wait for the processor
+    would take its server for a slow one."""
+    from likewise.io import remote
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "SILENT_SECONDS", SLOW / 2)
+        remote._system.cache_clear()
+        yield
+    remote._system.cache_clear()
+
+
+@contextmanager
 def quick_tries(folder: Path) -> Iterator[None]:
     """Let tries follow each other at once, and files that are fetched be in a folder of the test."""
     from likewise.io import disk, mirror, remote
@@ -249,7 +262,6 @@ def quick_tries(folder: Path) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "FIRST_PAUSE", 0.002)
-        patch.setattr(remote, "SILENT_SECONDS", SLOW / 2)
         for module in (mirror, disk):
             patch.setattr(module, "cache_folder", lambda: folder)
         forget()

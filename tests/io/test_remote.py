@@ -25,6 +25,7 @@ from remote_servers import (
     FaultyServer,
     azurite,
     connection_string,
+    impatient,
     now_and_then,
     put_behind,
     quick_tries,
@@ -37,7 +38,7 @@ from likewise.io.read import ReadOptions, open_source
 from likewise.io.seals import changed_files
 from likewise.jobs.explain.run import explain_run
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Sending a large body:ResourceWarning")
 
 
 def documents(rows: int = 60, seed: int = 1) -> pa.Table:
@@ -171,6 +172,12 @@ STORE = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_MAX_ATTEMPTS": "1",
 }
+
+
+@pytest.fixture
+def hurried():
+    with impatient():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -454,6 +461,8 @@ def test_one_failure_changes_nothing_and_many_are_one_line(request, local, kind,
     if kind != "web" and fault == "slow":
         pytest.skip("clients of stores wait longer than a test")
     failed = []
+    if fault == "slow":
+        request.getfixturevalue("hurried")
 
     def once(method, path):
         if method == "GET" and "a.jsonl" in path and len(failed) < 1:
@@ -565,14 +574,14 @@ def once_more(web, s3, folder: Path, wanted: int, seed: int) -> None:
     assert all(root in line and "\n" not in line for root, line in told)
 
 
-def test_random_faults(web, s3, tmp_path, monkeypatch):
+def test_random_faults(web, s3, hurried, tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "TRIES", 4)
     once_more(web, s3, tmp_path, 100, 1)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
-def test_a_thousand_random_faults(web, s3, tmp_path, monkeypatch):
+def test_a_thousand_random_faults(web, s3, hurried, tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "TRIES", 4)
     once_more(web, s3, tmp_path, 1000, 1000)
 
@@ -631,8 +640,7 @@ likewise.dedup(given, id="id", threshold=0.7, method="lsh", out=out, spill=spill
 """
 
 
-@pytest.mark.parametrize("spill", ["", "spill"])
-@pytest.mark.parametrize("moment", ["write", "upload"])
+@pytest.mark.parametrize(("moment", "spill"), [("write", ""), ("upload", "spill")])
 def test_steps_of_a_killed_run_are_not_made_again(s3, local, tmp_path, moment, spill):
     """Killed when all is compared, or while the result is on its way: the next run goes on from the committed steps."""
     environment, large = elsewhere(tmp_path), str(tmp_path / spill) if spill else ""

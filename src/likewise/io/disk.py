@@ -152,6 +152,33 @@ def temporary_file(owner: object) -> tuple[int, Path]:
     return handle, Path(name)
 
 
+HIDDEN = (".arrow", ".stdin")
+"""Endings of temporary files that hold what can be read only once."""
+_held: dict[Path, int] = {}
+
+
+def hidden_file(folder: Path | None, ending: str) -> Path:
+    """Create a file in a folder, or among temporary files, for what can be read only once.
+
+    It is locked while this process lives; those of processes that were killed are removed from the folder.
+    """
+    place, start = folder or Path(tempfile.gettempdir()), ".likewise-" if folder else "likewise-"
+    with disk_errors(place):
+        place.mkdir(parents=True, exist_ok=True)
+        for path in place.glob(f"{start}*"):
+            if path.suffix in HIDDEN and (lock := locked(path, create=False)) is not None:
+                path.unlink(missing_ok=True)
+                os.close(lock)
+        for _ in range(3):  # another process may take it for a dead one before it is locked; some disks have no locks
+            handle, name = tempfile.mkstemp(ending, start, place)
+            os.close(handle)
+            lock = locked(Path(name), create=False)
+            if lock is not None:
+                _held[Path(name)] = lock
+                break
+    return Path(name)
+
+
 def remove_temporary() -> None:
     """Remove all temporary files and folders of this process, which is about to end."""
     for place in list(_places):
@@ -169,13 +196,20 @@ def remove(path: Path) -> None:
 def _forget(place: Path) -> None:
     if place in _lasting and unfinished:
         return
+    drop(place)
+    _places.discard(place)
+    _lasting.discard(place)
+
+
+def drop(place: Path) -> None:
+    """Remove a temporary file or folder, if that is possible."""
     if place.is_dir():
         shutil.rmtree(place, ignore_errors=True)
     else:
         with suppress(OSError):
             place.unlink(missing_ok=True)
-    _places.discard(place)
-    _lasting.discard(place)
+    if place in _held:
+        os.close(_held.pop(place))
 
 
 _spill: ContextVar[Path | None] = ContextVar("spill", default=None)
@@ -223,16 +257,21 @@ class _Process:
 this_process = _Process()
 
 
-def locked(place: Path) -> int | None:
+def locked(place: Path, create: bool = True) -> int | None:
     """Take a lock, which the system releases with this process; None if another one has it, or there are no locks.
 
-    It is held by the number that is returned until that is closed.
+    It is held by the number that is returned until that is closed. Without `create`, the file must be there.
     """
     try:
         import fcntl
     except ImportError:  # Windows
         return None
-    handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        handle = os.open(place, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+    except OSError:
+        if create:
+            raise
+        return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.exists(place) and os.path.samestat(os.fstat(handle), os.stat(place)):
