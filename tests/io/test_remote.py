@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import s3fs
 from remote_servers import (
     BUCKET,
     HUB_FILES,
@@ -81,7 +82,6 @@ def quick(tmp_path_factory):
 @pytest.fixture(scope="module")
 def s3(quick):
     """A server that passes requests on to S3 as moto plays it; the environment names it as that of the store."""
-    import s3fs
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -438,6 +438,16 @@ def test_what_is_wrong_is_said_in_one_line(s3, web, memory, tmp_path):
     refused(f"s3://{BUCKET}/mixed", "the folder has both tables (a.jsonl) and other files (notes.txt)")
     refused(f"{web.url}/nothing.jsonl", "there is no such object", MissingInput)
     refused(f"{web.url}/*.jsonl", "web servers list no files", MissingInput)
+    refused("s3://", "s3://: the URL names no bucket; complete it", MissingInput)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_PROFILE", "nobody")
+        patch.delenv("AZURE_STORAGE_CONNECTION_STRING", raising=False)
+        remote._system.cache_clear()
+        s3fs.S3FileSystem.clear_instance_cache()
+        refused(f"s3://{BUCKET}/lines/a.jsonl", "ProfileNotFound: The config profile (nobody) could not be found")
+        refused("abfs://container/a.jsonl", "there are no usable credentials (ValueError: unable to connect to account")
+    remote._system.cache_clear()
+    s3fs.S3FileSystem.clear_instance_cache()
     web.files["/forbidden"] = None
     refused(f"{web.url}/forbidden", "permission denied")
     refused("ftp://host/a.jsonl", "those of s3, gs, abfs, az, hf, http, https are, with pip install", MissingInput)

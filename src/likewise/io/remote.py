@@ -56,7 +56,7 @@ VERSIONS = (
 
 REFUSALS = (400, 405, 410, 414, 416, 451, 501)
 """Answers of a server that another try does not change, besides those with words of their own."""
-HOPELESS = ("ParamValidationError", "InvalidURL", "NoRegionError", "HFValidationError")
+HOPELESS = ("ParamValidationError", "InvalidURL", "NoRegionError", "ProfileNotFound", "HFValidationError")
 """Errors about what was asked for, of which another try makes nothing better."""
 
 
@@ -122,6 +122,9 @@ def check_scheme(url: str, writing: bool = False) -> None:
         raise OutputError(f"{url}: {scheme} is only read; name a folder here, or a URL of s3, gs, abfs or az")
     if find_spec("fsspec") is None or find_spec(PACKAGES[scheme]) is None:
         raise missing(url, "remote")
+    if not url.partition(":")[2].strip("/"):
+        what = "host" if scheme in WEB else "dataset" if scheme == "hf" else "bucket"
+        raise kind(f"{url}: the URL names no {what}; complete it")
 
 
 @cache
@@ -196,7 +199,8 @@ def _refused(error: BaseException) -> str | None:
         status, name = _status(cause), type(cause).__name__
         if status in (401, 403) or isinstance(cause, PermissionError) or str(cause).startswith("Forbidden: "):  # gcsfs
             return f"permission denied ({_words(cause)}); check the credentials, and the rights they have"
-        if "Credential" in name or name in ("ClientAuthenticationError", "RefreshError"):
+        unset = str(cause).startswith("unable to connect to account")  # adlfs
+        if "Credential" in name or name in ("ClientAuthenticationError", "RefreshError") or unset:
             return f"there are no usable credentials ({_words(cause)}); set those of the store"
         if status == 412:
             return CHANGED
