@@ -98,6 +98,18 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def fetched(tmp_path_factory) -> Iterator[None]:
+    """What is fetched from URLs is kept in a folder of the tests: a process that ends at once leaves it there."""
+    from likewise.io import disk, mirror
+
+    folder = tmp_path_factory.mktemp("fetched")
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (disk, mirror):
+            patch.setattr(module, "cache_folder", lambda: folder)
+        yield
+
+
 @pytest.fixture
 def one_core(monkeypatch) -> None:
     """Runs that are not told otherwise take one thread: more take longer to start than a few documents to compare."""

@@ -18,7 +18,7 @@ from likewise.base.extras import installed, need
 from likewise.base.runlog import Progress
 from likewise.errors import OutputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
-from likewise.io.disk import is_url
+from likewise.io.disk import is_url, kept_in
 from likewise.io.publish import MANIFEST
 from likewise.io.remote import PACKAGES, as_url, scheme_of
 from likewise.io.upload import fetched_folder, output
@@ -123,7 +123,8 @@ def dedup(
         files and folders whose names begin with a dot.
     out: a folder for the result, or its URL. An interrupted run of files there is resumed; `fresh` starts over.
     memory: how much to use, such as "4GiB"; by default half of the free memory. Data that does not fit is kept in
-        files, in the folder `spill`, or in `out`, or in the folder of temporary files; so are all streams.
+        files, in the folder `spill`, or in `out`, or in the folder of temporary files; so are all streams. What is
+        fetched from a URL, or on its way to one, is in `spill`, too, or in the user's cache.
     against: the folder of a finished run, an `Index`, the folder or URL of one, or a list of these. Documents that are
         similar to one that was kept there, or that the index holds, are removed too. The settings must be the same.
     add: add the documents that are kept to the index in `against`, when the result is written; they need ids.
@@ -177,7 +178,7 @@ def dedup(
             from likewise.spark.units import dedup_units as units_on_spark
 
             return cast("Dedup", units_on_spark(request, rules))
-        with output(out) as folder:
+        with kept_in(spill), output(out) as folder:
             return cast("Dedup", dedup_units(replace(request, out=folder), rules))
     of_units = {"min_words": (min_words, 5), "more_than": (more_than, 1), "min_left": (min_left, 1)}
     checks.unused("dedup", of_units, "without 'unit'")
@@ -190,10 +191,10 @@ def dedup(
             return cast("Dedup", vectors_on_spark(request))
         from likewise.jobs.vector_dedup import dedup_vectors
 
-        with output(out) as folder:
+        with kept_in(spill), output(out) as folder:
             return dedup_vectors(replace(request, out=folder))
     if not on_spark:
-        with output(out) as folder, known_items(request.against) as known:
+        with kept_in(spill), output(out) as folder, known_items(request.against) as known:
             return job.dedup(replace(request, out=folder), known)
     if add or any(map(is_index, against)):
         raise ParameterError(
@@ -297,7 +298,8 @@ def pairs(
         master=master,
     )  # fmt: skip
     if not _on_spark("pairs", engine, master, source, other):
-        return job.pairs(request)
+        with kept_in(spill):
+            return job.pairs(request)
     from likewise.spark.pairs import pairs as on_spark
 
     return on_spark(request)

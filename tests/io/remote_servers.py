@@ -3,8 +3,12 @@
 import hashlib
 import http.client
 import json
+import os
 import random
+import shutil
+import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +44,7 @@ class FaultyServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), FaultyAnswers)
         self.behind = behind
         self.files: dict[str, bytes] = {}
+        self.gone: Callable[[str], bool] = lambda path: False
         self.reset()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -49,6 +54,7 @@ class FaultyServer(ThreadingHTTPServer):
         self.ranges = self.sizes = self.tagged = True
         self.fault: Callable[[str, str], str | None] = lambda method, path: None
         self.held = threading.Event()
+        self.change: Callable[[], None] = lambda: None
 
     @property
     def url(self) -> str:
@@ -81,6 +87,8 @@ class FaultyAnswers(BaseHTTPRequestHandler):
             time.sleep(60)
         if fault == "slow":
             time.sleep(SLOW)
+        if fault == "changed":
+            server.change()
         if fault == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             self.close_connection = True
@@ -147,21 +155,71 @@ class FaultyAnswers(BaseHTTPRequestHandler):
         return entries
 
     def behind(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        if self.server.gone(self.path):
+            return 404, {}, b""
         passed = http.client.HTTPConnection(str(self.server.behind))
         headers = {name: value for name, value in self.headers.items() if name != "Connection"}
         passed.request(self.command, self.path, body, headers)
         answer = passed.getresponse()
         data = answer.read()
         dropped = ("connection", "transfer-encoding", "server", "date")
-        kept = {name: value for name, value in answer.getheaders() if name.lower() not in dropped}
+        kept = {name: value for name, value in answer.getheaders() if name.lower() not in (*dropped, "content-length")}
         passed.close()
         if self.command == "HEAD":
-            return answer.status, kept, b""
-        kept.pop("Content-Length", None)
-        kept.pop("content-length", None)
+            return answer.status, {**kept, "Content-Length": answer.getheader("Content-Length", "0")}, b""
         return answer.status, kept, data
 
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
+    do_GET = do_HEAD = do_PUT = do_POST = do_PATCH = do_DELETE = answer
+
+
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The key that Azurite's documentation gives for its only account."""
+
+
+def connection_string(url: str) -> str:
+    """Return what stands in the environment for Azure's clients to find Azurite."""
+    account = f"AccountName=devstoreaccount1;AccountKey={AZURITE_KEY}"
+    return f"DefaultEndpointsProtocol=http;{account};BlobEndpoint={url}/devstoreaccount1;"
+
+
+@contextmanager
+def azurite(folder: Path) -> Iterator[str]:
+    """Start Azurite, and yield its address; skip the test where it cannot be had."""
+    own, npx = shutil.which("azurite-blob"), shutil.which("npx")
+    if own is None and npx is None:
+        pytest.skip("there is no Azurite, and no npm to fetch it")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [own] if own else [str(npx), "--yes", "--package", "azurite", "azurite-blob"]
+    words += ["--silent", "--disableTelemetry", "--skipApiVersionCheck", "--inMemoryPersistence", "--blobPort"]
+    with open(folder / "log", "wb") as log:
+        server = subprocess.Popen([*words, str(port)], cwd=folder, stdout=log, stderr=log, start_new_session=True)
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                if server.poll() is not None:
+                    pytest.skip(f"Azurite does not start: {(folder / 'log').read_text()[-300:]}")
+                time.sleep(0.2)
+        yield f"127.0.0.1:{port}"
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait()
+
+
+def put_behind(server: FaultyServer, path: str, data: bytes) -> None:
+    """Replace an object of a store, or a file of a web server, without a request that could fail."""
+    if server.behind is None:
+        server.files[path] = data
+        return
+    passed = http.client.HTTPConnection(server.behind)
+    signed = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+    passed.request("PUT", path, data, {"Authorization": signed})  # moto asks for a signature and reads none
+    assert passed.getresponse().status == 200
+    passed.close()
 
 
 def now_and_then(rate: float, seed: int, kinds: tuple[str, ...] = FAULTS) -> Callable[[str, str], str | None]:
@@ -181,9 +239,22 @@ def now_and_then(rate: float, seed: int, kinds: tuple[str, ...] = FAULTS) -> Cal
 
 
 @contextmanager
+def impatient() -> Iterator[None]:
+    """Let web servers be silent for less than a slow answer takes; elsewhere a test that has to wait for the processor
+    would take its server for a slow one."""
+    from likewise.io import remote
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "SILENT_SECONDS", SLOW / 2)
+        remote._system.cache_clear()
+        yield
+    remote._system.cache_clear()
+
+
+@contextmanager
 def quick_tries(folder: Path) -> Iterator[None]:
     """Let tries follow each other at once, and files that are fetched be in a folder of the test."""
-    from likewise.io import mirror, remote, upload
+    from likewise.io import disk, mirror, remote
 
     def forget() -> None:
         remote._system.cache_clear()
@@ -191,8 +262,7 @@ def quick_tries(folder: Path) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "FIRST_PAUSE", 0.002)
-        patch.setattr(remote, "SILENT_SECONDS", SLOW / 2)
-        for module in (mirror, upload):
+        for module in (mirror, disk):
             patch.setattr(module, "cache_folder", lambda: folder)
         forget()
         yield

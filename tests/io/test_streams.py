@@ -324,6 +324,38 @@ def test_the_folder_in_which_a_stream_is_kept(tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out", "out2", "spill", "temporary"]
 
 
+KILLED = """
+import os, signal, sys, time, likewise
+def rows():
+    yield from (f"text {i}" for i in range(30_000))
+    print("there", flush=True)
+    time.sleep(60)
+likewise.dedup(rows(), out=sys.argv[1])
+"""
+
+
+def test_what_a_killed_run_has_left_is_removed_by_the_next(tmp_path, temporary):
+    processes = [
+        subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / name)], stdout=subprocess.PIPE)
+        for name in ("out", "out2")
+    ]
+    for process in processes:
+        assert process.stdout.readline() == b"there\n"
+    spools = {path for path in tmp_path.iterdir() if path.name.startswith(".likewise-")}
+    assert len(spools) == 2
+    processes[0].kill()
+    processes[0].communicate()
+    likewise.dedup(iter(["a text"]), out=tmp_path / "out")
+    left = {path for path in tmp_path.iterdir() if path.name.startswith(".likewise-")}
+    assert len(left) == 1
+    assert left < spools  # that of the run that is still alive
+    processes[1].kill()
+    processes[1].communicate()
+    likewise.dedup(iter(["a text"]), out=tmp_path / "out")
+    gc.collect()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "temporary"]
+
+
 def test_two_streams_and_what_was_kept_earlier(tmp_path):
     first, second = TABLE.slice(0, 40), TABLE.slice(40)
     found = likewise.pairs(iter(first.to_pylist()), second.to_reader(), id="id")

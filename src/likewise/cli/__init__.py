@@ -98,7 +98,7 @@ class Lazy(click.Group):
             near = " or ".join(f"'{name}'" for name in closest(args[0], COMMANDS))
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean {near}?" if near else ""))
         if not ctx.resilient_parsing and QUESTIONS.isdisjoint(args):
-            _prepare_standard_input(ctx, args)
+            _prepare_large_files(ctx, args)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -131,8 +131,14 @@ class Lazy(click.Group):
                 formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
 
-def _prepare_standard_input(context: click.Context, args: list[str]) -> None:
-    """If an input is "-", let it be kept where the command keeps what is large; it can be read only once."""
+def _prepare_large_files(context: click.Context, args: list[str]) -> None:
+    """Let what comes by URLs and by standard input be kept where the command keeps what is large; "-" comes once."""
+    named = {before: word for before, word in itertools.pairwise(args) if before in ("--spill", "--out")}
+    named |= {name: value for name, equals, value in (word.partition("=") for word in args) if equals}
+    if "--spill" in named and any("://" in word for word in args):
+        from likewise.io import disk
+
+        disk.keep_in(named["--spill"])
     inputs = [word for before, word in itertools.pairwise(args) if word == "-" and before not in VALUES]
     if len(inputs) > 1:
         context.fail("Standard input, -, can be read only once: name one input that is -.")
@@ -141,8 +147,6 @@ def _prepare_standard_input(context: click.Context, args: list[str]) -> None:
     from likewise.io.stdin import keep_in
     from likewise.io.streams import spool_folder
 
-    named = {before: word for before, word in itertools.pairwise(args) if before in ("--spill", "--out")}
-    named |= {name: value for name, equals, value in (word.partition("=") for word in args) if equals}
     keep_in(spool_folder(named.get("--spill"), None if named.get("--out") == "-" else named.get("--out")))
 
 

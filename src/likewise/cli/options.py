@@ -146,7 +146,8 @@ spill = click.option(
     "--spill",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Folder for data that does not fit in memory.  [default: the output folder, or that of temporary files]",
+    help="Folder for data that does not fit in memory, and for what comes from URLs or goes there.  [default: the "
+    "output folder, or that of temporary files; of URLs, the user's cache]",
 )
 text = column("--text", "text", "Column with the documents.")
 id = click.option("--id", metavar="COL", help="Column with the ids.  [default: row number; path for text files]")

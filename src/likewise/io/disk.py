@@ -13,6 +13,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +22,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.errors import OutputError
+from likewise.kernels.cache import user_folder
 
+WORK, MANIFEST = ".likewise", "run.json"
+"""The hidden folder in the folder of a result for what a run needs, and the file that is written last."""
 BLOCK = 1 << 22
 """Bytes of an array that are written in one call."""
 
@@ -148,6 +152,33 @@ def temporary_file(owner: object) -> tuple[int, Path]:
     return handle, Path(name)
 
 
+HIDDEN = (".arrow", ".stdin")
+"""Endings of temporary files that hold what can be read only once."""
+_held: dict[Path, int] = {}
+
+
+def hidden_file(folder: Path | None, ending: str) -> Path:
+    """Create a file in a folder, or among temporary files, for what can be read only once.
+
+    It is locked while this process lives; those of processes that were killed are removed from the folder.
+    """
+    place, start = folder or Path(tempfile.gettempdir()), ".likewise-" if folder else "likewise-"
+    with disk_errors(place):
+        place.mkdir(parents=True, exist_ok=True)
+        for path in place.glob(f"{start}*"):
+            if path.suffix in HIDDEN and (lock := locked(path, create=False)) is not None:
+                path.unlink(missing_ok=True)
+                os.close(lock)
+        for _ in range(3):  # another process may take it for a dead one before it is locked; some disks have no locks
+            handle, name = tempfile.mkstemp(ending, start, place)
+            os.close(handle)
+            lock = locked(Path(name), create=False)
+            if lock is not None:
+                _held[Path(name)] = lock
+                break
+    return Path(name)
+
+
 def remove_temporary() -> None:
     """Remove all temporary files and folders of this process, which is about to end."""
     for place in list(_places):
@@ -165,10 +196,87 @@ def remove(path: Path) -> None:
 def _forget(place: Path) -> None:
     if place in _lasting and unfinished:
         return
+    drop(place)
+    _places.discard(place)
+    _lasting.discard(place)
+
+
+def drop(place: Path) -> None:
+    """Remove a temporary file or folder, if that is possible."""
     if place.is_dir():
         shutil.rmtree(place, ignore_errors=True)
     else:
         with suppress(OSError):
             place.unlink(missing_ok=True)
-    _places.discard(place)
-    _lasting.discard(place)
+    if place in _held:
+        os.close(_held.pop(place))
+
+
+_spill: ContextVar[Path | None] = ContextVar("spill", default=None)
+
+
+def keep_in(folder: str | os.PathLike[str] | None) -> None:
+    """Say where remote objects and results for stores are kept on this machine; by default in the user's cache."""
+    _spill.set(None if folder is None else Path(folder).absolute())
+
+
+@contextmanager
+def kept_in(folder: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Let them be kept in a folder, if one is named, until this is over."""
+    before = _spill.get()
+    keep_in(before if folder is None else folder)
+    try:
+        yield
+    finally:
+        keep_in(before)
+
+
+def spill_folder() -> Path | None:
+    """Return the folder that the user chose for them, if any."""
+    return _spill.get()
+
+
+def large_folder(name: str) -> Path:
+    """Return the folder of this name for what is fetched, or on its way to a store; it need not be there."""
+    chosen = spill_folder()
+    return cache_folder() / name if chosen is None else chosen / f"likewise-{name.replace('/', '-')}"
+
+
+def cache_folder() -> Path:
+    """Return the user's folder for what can be fetched or made again, which is there."""
+    folder = user_folder("")
+    if folder is None:
+        raise OutputError("there is no folder for files that are fetched; set XDG_CACHE_HOME to one")
+    return folder
+
+
+class _Process:
+    """What lives as long as this process."""
+
+
+this_process = _Process()
+
+
+def locked(place: Path, create: bool = True) -> int | None:
+    """Take a lock, which the system releases with this process; None if another one has it, or there are no locks.
+
+    It is held by the number that is returned until that is closed. Without `create`, the file must be there.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    try:
+        handle = os.open(place, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+    except OSError:
+        if create:
+            raise
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.exists(place) and os.path.samestat(os.fstat(handle), os.stat(place)):
+            return handle  # and no other process has removed it in between
+    except OSError:
+        pass
+    os.close(handle)
+    return None

@@ -25,11 +25,10 @@ from pathlib import Path
 from typing import IO, Any
 from weakref import WeakValueDictionary
 
-from likewise.errors import InputError, OutputError
-from likewise.io.disk import disk_errors, register
+from likewise.errors import InputError
+from likewise.io.disk import cache_folder, disk_errors, large_folder, locked, register, spill_folder, this_process
 from likewise.io.remote import CHANGED, ChangedObject, RemoteObject, look_up, scheme_of
 from likewise.io.transfer import CONDITIONAL, read_range, stream_to
-from likewise.kernels.cache import user_folder
 
 PIECE = 8 << 20
 """Bytes of one request at most: long enough that its beginning does not count, and eight fit any memory."""
@@ -283,11 +282,11 @@ def fetch_all(objects: Sequence[MirroredObject]) -> None:
 
 def check_room(need: int) -> None:
     """Raise if what is to be fetched does not fit on the disk."""
-    free = shutil.disk_usage(cache_folder()).free
+    free = shutil.disk_usage(mirror_folder()).free
     if need > free:
         raise InputError(
-            f"{cache_folder()}: {need / 1e9:.1f} GB are to be fetched and {free / 1e9:.1f} GB are free; free some"
-            " space, or set XDG_CACHE_HOME to a folder on another disk"
+            f"{mirror_folder()}: {need / 1e9:.1f} GB are to be fetched and {free / 1e9:.1f} GB are free; free some"
+            " space, or name a folder on another disk with --spill"
         )
 
 
@@ -367,46 +366,23 @@ def _key(known: RemoteObject) -> str:
     return blake2b(f"{known.url}\n{known.size}\n{version}".encode(), digest_size=12).hexdigest()
 
 
-def cache_folder() -> Path:
-    """Return the user's folder for what can be fetched or made again, which is there."""
-    folder = user_folder("")
-    if folder is None:
-        raise OutputError("there is no folder for files that are fetched; set XDG_CACHE_HOME to one")
-    return folder
-
-
 def mirror_folder() -> Path:
     """Return the folder for what this process fetches: the first that no other process has."""
-    return _mirror_folder(os.getpid())[0]
+    return _mirror_folder(spill_folder(), os.getpid())
 
 
 @cache
-def _mirror_folder(process: int) -> tuple[Path, IO[bytes] | None]:
-    root = cache_folder() / "remote"
-    with disk_errors(root):
+def _mirror_folder(chosen: Path | None, process: int) -> Path:
+    with disk_errors(chosen or cache_folder()):
         for number in range(SLOTS):
-            folder = root / str(number)
+            folder = large_folder(f"remote/{number}")
             folder.mkdir(parents=True, exist_ok=True)
-            held = locked(folder / "lock")
-            if held is not None:
+            if locked(folder / "lock") is not None:
                 _tidy(folder)
-                return folder, held
-        return Path(tempfile.mkdtemp(dir=root)), None
-
-
-def locked(place: Path) -> IO[bytes] | None:
-    """Take a lock, which the system releases with this process; None if another one has it, or there are no locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return None
-    handle = open(place, "wb")  # noqa: SIM115 - held until the end
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        handle.close()
-        return None
-    return handle
+                if chosen is not None:
+                    register(folder, this_process, lasting=True)  # nothing stays in a folder of the user's
+                return folder
+        return Path(tempfile.mkdtemp(prefix="likewise-", dir=large_folder("remote/0").parent))
 
 
 def _tidy(root: Path) -> None:

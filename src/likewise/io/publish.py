@@ -20,12 +20,12 @@ import pyarrow as pa
 from likewise.base.clock import REPORT as PAGE
 from likewise.base.clock import divided
 from likewise.errors import OutputError
-from likewise.io.disk import disk_errors, is_url, sync
+from likewise.io.disk import MANIFEST as MANIFEST
+from likewise.io.disk import WORK, disk_errors, is_url, sync
 from likewise.io.upload import check_inputs, note_outputs, prepare
-from likewise.io.workspace import WORK, Workspace
+from likewise.io.workspace import Workspace
 from likewise.io.write import same_json, write_json, write_table
 
-MANIFEST = "run.json"
 REPORT = "report.html"
 """The page about a result, which is made from it when run.json is written; a new result removes it."""
 

@@ -8,6 +8,7 @@ the length of every answer is checked, and that each failure is one clear line.
 from __future__ import annotations
 
 import fnmatch
+import logging
 import os
 import random
 import time
@@ -42,6 +43,11 @@ at the same moment."""
 CONNECT_SECONDS, SILENT_SECONDS = 10.0, 30.0
 """How long a web server may take to accept a connection, and to send the next bytes."""
 
+CLIENT_TRIES = {"gcsfs": 3, "adlfs": 3}
+"""How often a request is made where the package itself makes it six times over half a minute, or four over a whole."""
+LOGGERS = ("gcsfs", "google", "azure")
+"""Packages that print warnings and traces of failed requests, unless the user sets the level; we say what failed."""
+
 VERSIONS = (
     "ETag", "etag", "generation", "VersionId", "version_id", "xet_hash", "blob_id", "Last-Modified", "LastModified",
     "last_modified", "mtime", "created",
@@ -50,7 +56,7 @@ VERSIONS = (
 
 REFUSALS = (400, 405, 410, 414, 416, 451, 501)
 """Answers of a server that another try does not change, besides those with words of their own."""
-HOPELESS = ("ParamValidationError", "InvalidURL", "NoRegionError", "HFValidationError")
+HOPELESS = ("ParamValidationError", "InvalidURL", "NoRegionError", "ProfileNotFound", "HFValidationError")
 """Errors about what was asked for, of which another try makes nothing better."""
 
 
@@ -116,11 +122,14 @@ def check_scheme(url: str, writing: bool = False) -> None:
         raise OutputError(f"{url}: {scheme} is only read; name a folder here, or a URL of s3, gs, abfs or az")
     if find_spec("fsspec") is None or find_spec(PACKAGES[scheme]) is None:
         raise missing(url, "remote")
+    if not url.partition(":")[2].strip("/"):
+        what = "host" if scheme in WEB else "dataset" if scheme == "hf" else "bucket"
+        raise kind(f"{url}: the URL names no {what}; complete it")
 
 
 @cache
-def _system(scheme: str, process: int) -> Any:
-    """Return the file system for a scheme; a forked process has its own."""
+def _system(scheme: str, account: str | None, process: int) -> Any:
+    """Return the file system for a scheme, and of Azure for an account; a forked process has its own."""
     import fsspec
 
     if scheme in WEB:
@@ -132,14 +141,36 @@ def _system(scheme: str, process: int) -> Any:
         )
     if scheme == "memory":
         return fsspec.filesystem("memory")
-    return fsspec.filesystem(scheme, use_listings_cache=False)
+    for name in LOGGERS:
+        if (logger := logging.getLogger(name)).level == logging.NOTSET:
+            logger.setLevel(logging.CRITICAL)
+    named = {} if account is None else {"account_name": account}
+    return fsspec.filesystem(scheme, use_listings_cache=False, **named)
+
+
+def account_in(url: str) -> str | None:
+    """Return the account in a URL of Azure, if it names one; the environment may name another.
+
+    >>> account_in("abfs://pages@lake.dfs.core.windows.net/a.jsonl"), account_in("abfs://pages/a.jsonl")
+    ('lake', None)
+    """
+    host = url.partition("://")[2].partition("/")[0].partition("@")[2]
+    return host.partition(".")[0] or None if PACKAGES.get(scheme_of(url)) == "adlfs" else None
 
 
 def system_of(url: str) -> Any:
     """Return the fsspec file system of a URL."""
     check_scheme(url)
+    account = account_in(url)
     with store_errors(url):
-        return _system(scheme_of(url), os.getpid())
+        system = _system(scheme_of(url), account, os.getpid())
+        told = None if account is None else system.service_client.account_name
+    if told != account:
+        raise InputError(
+            f"{url}: the account is {account!r}, and the connection string in the environment is of {told!r}; set"
+            " AZURE_STORAGE_CONNECTION_STRING to that of the account"
+        )
+    return system
 
 
 def path_in(system: Any, url: str) -> str:
@@ -166,15 +197,17 @@ def _refused(error: BaseException) -> str | None:
     """Return why there is no use in another try, or None if there may be."""
     for cause in _causes(error):
         status, name = _status(cause), type(cause).__name__
-        if status in (401, 403) or isinstance(cause, PermissionError):
+        if status in (401, 403) or isinstance(cause, PermissionError) or str(cause).startswith("Forbidden: "):  # gcsfs
             return f"permission denied ({_words(cause)}); check the credentials, and the rights they have"
-        if "Credential" in name or name in ("ClientAuthenticationError", "RefreshError"):
+        unset = str(cause).startswith("unable to connect to account")  # adlfs
+        if "Credential" in name or name in ("ClientAuthenticationError", "RefreshError") or unset:
             return f"there are no usable credentials ({_words(cause)}); set those of the store"
         if status == 412:
             return CHANGED
         if status in REFUSALS:
             return f"the server refuses it with {status} ({_words(cause)})"
-        if name in HOPELESS or isinstance(cause, NotImplementedError | TypeError | AttributeError | KeyError):
+        wrong = name in HOPELESS or str(cause).startswith("Bad Request: ")  # gcsfs
+        if wrong or isinstance(cause, NotImplementedError | TypeError | AttributeError | KeyError):
             return _words(cause)
     return None
 
@@ -220,7 +253,8 @@ def repeated(url: str, request: Callable[[], T], writing: bool = False) -> T:
     """Make a request, again if it fails in a way that may pass; raise one line when it does not."""
     pause = FIRST_PAUSE
     kind: type[LikewiseError] = OutputError if writing else InputError
-    for attempt in range(1, TRIES + 1):
+    tries = min(TRIES, CLIENT_TRIES.get(PACKAGES[scheme_of(url)], TRIES))
+    for attempt in range(1, tries + 1):
         try:
             return request()
         except LikewiseError:
@@ -234,10 +268,10 @@ def repeated(url: str, request: Callable[[], T], writing: bool = False) -> T:
             if isinstance(error, FileNotFoundError) and not _transient(error):
                 gone = "there is no such bucket or folder" if writing else "there is no such object or bucket"
                 raise (OutputError if writing else MissingInput)(f"{url}: {gone}; check the name") from error
-            if attempt == TRIES:
+            if attempt == tries:
                 what = "written" if writing else "read"
                 raise kind(
-                    f"{url}: cannot be {what}: {TRIES} tries failed, the last because of {_words(error)};"
+                    f"{url}: cannot be {what}: {tries} tries failed, the last because of {_words(error)};"
                     " try again later"
                 ) from error
         time.sleep(pause * random.uniform(0.5, 1.0))
@@ -285,7 +319,11 @@ def listed(url: str, deep: bool = True) -> list[RemoteObject]:
         raise MissingInput(f"{url}: web servers list no files; name each of them")
     system = system_of(url)
     path = path_in(system, url).rstrip("/")
-    scheme = scheme_of(url)
+    owner = url.partition("://")[2].partition("/")[0].partition("@")
+
+    def named(entry: dict[str, Any]) -> str:
+        bucket, slash, rest = entry["name"].lstrip("/").partition("/")
+        return f"{scheme_of(url)}://{bucket}{owner[1]}{owner[2]}{slash}{rest}"
 
     def ask() -> list[dict[str, Any]]:
         system.invalidate_cache()
@@ -296,7 +334,7 @@ def listed(url: str, deep: bool = True) -> list[RemoteObject]:
         return [entry for entry in entries if entry["type"] != "directory" and not entry["name"].endswith("/")]
 
     entries = repeated(url, ask)
-    return sorted((_object(f"{scheme}://{e['name'].lstrip('/')}", e) for e in entries), key=lambda one: one.url)
+    return sorted((_object(named(entry), entry) for entry in entries), key=lambda one: one.url)
 
 
 def relative_to(url: str, folder: str) -> str:

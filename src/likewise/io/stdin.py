@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
-import os
 import sys
-import tempfile
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from likewise.errors import FormatError, MissingInput
-from likewise.io.disk import disk_errors, register
+from likewise.io.disk import disk_errors, hidden_file, register
 
 NAME = "-"
 """How standard input is named, by users and in messages."""
@@ -76,23 +74,19 @@ def _spooled() -> PipedFile:
         raise MissingInput(f"{NAME}: there is no standard input; name a file")
     if stream.isatty():
         raise MissingInput(f"{NAME}: standard input is a terminal; send it something, as in: cat a.jsonl | likewise …")
-    folder = _folder[0] if _folder else None
-    with disk_errors(folder or Path(tempfile.gettempdir())):
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(".stdin", ".likewise-" if folder else "likewise-", folder)
-    register(Path(name), _read_by)
+    path = hidden_file(_folder[0] if _folder else None, ".stdin")
+    register(path, _read_by)
     head, size = b"", 0
-    with os.fdopen(handle, "wb") as out:
+    with open(path, "wb") as out:
         while block := stream.read(HEAD):
             head = head or block
             size += len(block)
-            with disk_errors(Path(name)):
+            with disk_errors(path):
                 out.write(block)
     packed = next((kind for start, kind in PACKED.items() if head.startswith(start)), None)
     content = _unpacked(head, packed)
     is_arrow = content.startswith((b"\xff\xff\xff\xff", b"ARROW1"))
-    return PipedFile(Path(name), "arrow" if is_arrow else "jsonl", packed, size)
+    return PipedFile(path, "arrow" if is_arrow else "jsonl", packed, size)
 
 
 class _Reader:

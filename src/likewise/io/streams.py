@@ -4,7 +4,6 @@ as it takes, so that a stream may be much larger than the memory."""
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from inspect import GEN_CLOSED, getgeneratorstate
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 
 from likewise.base.checks import is_spark_frame
 from likewise.errors import FormatError, LikewiseError, ParameterError, TextError
-from likewise.io.disk import disk_errors, register
+from likewise.io.disk import disk_errors, drop, hidden_file, register
 from likewise.io.objects import TableView, kind_of, view_of
 
 ROWS, BYTES = 1 << 13, 1 << 23
@@ -343,7 +342,7 @@ class _SpoolFile:
             self._close()
         finally:
             for path in self._paths:  # but for the one that was finished
-                path.unlink(missing_ok=True)
+                drop(path)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add a batch."""
@@ -372,21 +371,15 @@ class _SpoolFile:
                     for batch in pa.ipc.open_stream(file):
                         with disk_errors(self._paths[-1]):
                             self._writer.write_batch(self._fitted(batch))
-                path.unlink()
+                drop(path)
             self._close()
         return Spool(self._stream.kind, self._paths.pop(), self._rows, self._schema)
 
     def _begin(self, schema: pa.Schema) -> None:
         self._close()
-        folder = self._folder
-        with disk_errors(folder or Path(tempfile.gettempdir())):
-            if folder is not None:
-                folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(".arrow", ".likewise-" if folder else "likewise-", folder)
-            os.close(handle)
-        self._paths.append(Path(name))
+        self._paths.append(hidden_file(self._folder, ".arrow"))
         self._schema = schema
-        self._file = pa.OSFile(name, "wb")
+        self._file = pa.OSFile(str(self._paths[-1]), "wb")
         self._writer = pa.ipc.new_stream(self._file, schema, options=self._options)
 
     def _close(self) -> None:

@@ -41,7 +41,26 @@ def _read_any(system: Any, known: RemoteObject, start: int, end: int) -> bytes:
 
 
 def _read_google(system: Any, known: RemoteObject, start: int, end: int) -> bytes:
-    data: bytes = system.cat_file(path_in(system, known.url), start=start, end=end, generation=known.generation)
+    try:
+        data: bytes = system.cat_file(path_in(system, known.url), start=start, end=end, generation=known.generation)
+    except FileNotFoundError as error:  # an object that was replaced is no longer there under its number
+        raise ChangedObject(f"{known.url}: {CHANGED}") from error
+    return data
+
+
+def _read_azure(system: Any, known: RemoteObject, start: int, end: int) -> bytes:
+    from azure.core import MatchConditions
+
+    container, name, _ = system.split_path(path_in(system, known.url))
+    same = {"etag": f'"{known.version}"', "match_condition": MatchConditions.IfNotModified}
+
+    async def get() -> bytes:
+        blob = system.service_client.get_blob_client(container, name)
+        answer = await blob.download_blob(offset=start, length=end - start, **same)
+        data: bytes = await answer.readall()
+        return data
+
+    data: bytes = run_in(system, get())
     return data
 
 
@@ -89,11 +108,11 @@ def _read_web(system: Any, known: RemoteObject, start: int, end: int) -> bytes:
 
 READERS = {
     "s3": _read_s3, "s3a": _read_s3, "http": _read_web, "https": _read_web, "hf": _read_hub, "gs": _read_google,
-    "gcs": _read_google,
+    "gcs": _read_google, "abfs": _read_azure, "abfss": _read_azure, "az": _read_azure,
 }  # fmt: skip
 """Where more can be said than "these bytes": of this version alone, or without reading ahead."""
 
-CONDITIONAL = ("s3", "s3a", "http", "https", "gs", "gcs")
+CONDITIONAL = ("s3", "s3a", "http", "https", "gs", "gcs", "abfs", "abfss", "az")
 """Where every answer is of the version that was asked for; elsewhere the version is looked up again after reading."""
 
 STREAMED = 1 << 20

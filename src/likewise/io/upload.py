@@ -18,11 +18,11 @@ from functools import wraps
 from hashlib import blake2b
 from inspect import signature
 from pathlib import Path
-from typing import IO, Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from likewise.errors import LikewiseError, OutputError
-from likewise.io.disk import disk_errors, is_url, register
-from likewise.io.mirror import cache_folder, fetch_all, locked, mirror_folder, mirrored, object_of
+from likewise.io.disk import MANIFEST, WORK, disk_errors, is_url, large_folder, locked, register, this_process
+from likewise.io.mirror import fetch_all, mirror_folder, mirrored, object_of
 from likewise.io.remote import (
     as_url,
     check_scheme,
@@ -40,7 +40,6 @@ from likewise.io.transfer import delete, put
 P = ParamSpec("P")
 T = TypeVar("T")
 
-WORK, MANIFEST = ".likewise", "run.json"
 MARK = f"{WORK}/unfinished"
 """An object beside results that are being written: what is there is ours, also without run.json."""
 TOGETHER = 4
@@ -57,18 +56,12 @@ class Stage:
     prepared: bool = False
     marked: bool = False
     complete: bool = False
-    lock: IO[bytes] | None = None
+    lock: int | None = None
+    arrived: list[Callable[[], None]] = field(default_factory=list)
 
 
 _stages: dict[Path, Stage] = {}
 _folders: dict[Path, str] = {}
-
-
-class _Process:
-    """What lives as long as this process."""
-
-
-_process = _Process()
 
 
 def stage(url: str | os.PathLike[str]) -> Path:
@@ -78,7 +71,7 @@ def stage(url: str | os.PathLike[str]) -> Path:
         return Path(plain)
     address = as_url(url).rstrip("/")
     key = blake2b(address.encode(), digest_size=12).hexdigest()
-    place = cache_folder() / "results" / key / (address.rpartition("/")[2] or "result")
+    place = large_folder(f"results/{key}") / (address.rpartition("/")[2] or "result")
     _stages.setdefault(place, Stage(address, place))
     return place
 
@@ -168,6 +161,14 @@ def note_outputs(place: Path, names: Iterable[str]) -> None:
         known.outputs.update(names)
 
 
+def after_upload(place: Path, clean: Callable[[], None]) -> bool:
+    """Let what a killed run goes on from be removed when its result is at its URL; return whether it is for one."""
+    known = _stages.get(place)
+    if known is not None:
+        known.arrived.append(clean)
+    return known is not None
+
+
 def upload(place: Path) -> None:
     """Put a result that was made for a URL in its place, and remove it here."""
     known = _stages.get(place)
@@ -182,6 +183,8 @@ def upload(place: Path) -> None:
         except LikewiseError as error:
             known.complete = True
             raise OutputError(f"{error}; the result is complete in {place.parent}, copy it from there") from error
+    for clean in known.arrived:
+        clean()
     _forget(known)
 
 
@@ -228,7 +231,7 @@ def _forget(known: Stage) -> None:
     if not known.complete and not (known.place / WORK / "steps.json").exists():
         shutil.rmtree(known.place.parent, ignore_errors=True)
     if known.lock is not None:
-        known.lock.close()
+        os.close(known.lock)
 
 
 @contextmanager
@@ -290,7 +293,7 @@ def fetched_folder(folder: str | os.PathLike[str]) -> Path:
         with disk_errors(place):
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
-            register(place.parent, _process)
+            register(place.parent, this_process)
             for one in objects:
                 one.check()
                 target = place / relative_to(one.url, url)

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import DamagedError, IncompatibleError, OutputError
+from likewise.io.disk import WORK as WORK
 from likewise.io.disk import disk_errors, register, remove, sync, unfinished, write_array
 from likewise.io.seals import Facts, SealedFile, changed_files, facts, fault, read_sealed, write_sealed
-from likewise.io.upload import mark
+from likewise.io.upload import after_upload, mark
 
 FORMAT = 2
 """Version of the workspace; a run with another one cannot be continued."""
-WORK = ".likewise"
 STEPS = "steps.json"
 LOCK_SECONDS = 3.0
 """How long to wait for the lock: a run that was killed a moment ago still holds it while its memory is freed."""
@@ -255,23 +255,28 @@ class Workspace:
             shutil.rmtree(self.large / step, ignore_errors=True)
 
     def finish(self) -> None:
-        """Remove the workspace: the run is over and its result in place."""
+        """Remove the workspace: the run is over and its result in place; if that is a store, when it is there."""
         if self.folder is not None:
-            unfinished.discard(self.folder)
-            if self._spill is not None:
-                shutil.rmtree(self._spill, ignore_errors=True)
-            if self._steps:  # from now on the files are leftovers, also if this process ends before all are removed
-                self._steps = {}
-                with suppress(OSError, OutputError):
-                    self._write_steps()
-            for path in self.folder.iterdir() if self.folder.is_dir() else ():
-                if path.name not in (STEPS, "lock"):
-                    with suppress(OSError):
-                        remove(path)
-            shutil.rmtree(self.folder, ignore_errors=True)
+            if not (self._steps and after_upload(self.folder.parent, self._remove)):
+                self._remove()
         elif self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
         self.close()
+
+    def _remove(self) -> None:
+        assert self.folder is not None
+        unfinished.discard(self.folder)
+        if self._spill is not None:
+            shutil.rmtree(self._spill, ignore_errors=True)
+        if self._steps:  # from now on the files are leftovers, also if this process ends before all are removed
+            self._steps = {}
+            with suppress(OSError, OutputError):
+                self._write_steps()
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            if path.name not in (STEPS, "lock"):
+                with suppress(OSError):
+                    remove(path)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def discard(self) -> None:
         """Remove a workspace without steps, and its output folder if that was created for it."""

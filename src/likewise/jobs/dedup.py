@@ -186,6 +186,11 @@ class _Run:
         return self.source.identity() if self.out is not None and isinstance(self.source, Source) else None
 
     @property
+    def leaves_state(self) -> bool:
+        """Whether later runs can go on from this one: it reads files, and has a folder for what they need."""
+        return bool(self.request.state and self.inputs)
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """What the user set, for run.json."""
         against = [one.place for one in self.earlier.known] if self.earlier else None
@@ -247,7 +252,7 @@ class _Run:
         found = self.searching.find(items, self.log, space, sides, ranks)
         self.log.counts["different"] = count_different(found, sides)
         self.request.note_method(self.log)
-        return found
+        return found if self.leaves_state else found.without_keys()
 
     def remove(self, collection: Collection, matches: VerifiedPairs, ranks: Ints) -> Removal:
         """Choose which documents to remove, and the document that is kept for each."""
@@ -290,7 +295,7 @@ class _Run:
             self.log.details["resumed"] = space.resumed
         shingled = collection.shingler.to_dict() if collection.shingler else {"shingle": None}
         about = None
-        if self.request.state and self.inputs and isinstance(self.source, Source):
+        if self.leaves_state and isinstance(self.source, Source):
             about = {
                 "threshold": None if self.earlier else self.request.threshold,
                 "complete": self.log.details.get("crowds", {}).get("complete", True),

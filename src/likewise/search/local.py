@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -310,8 +310,5 @@ class LocalExecutor:
         """Return the pairs of groups; signatures are of no use to later runs, which compare documents."""
         if self._joined is not None:
             return self._joined
-        sketched = self._sketched
-        if self.settings.estimate:
-            none = HeldKeys(np.empty((sketched.keys.items, 0), np.uint32))
-            sketched = replace(sketched, keys=none, group_keys=none.chosen(sketched.filled[:0]), banding=None)
-        return VerifiedPairs(sketched.groups, sketched.copies, *self._pairs, sketched)
+        found = VerifiedPairs(self._sketched.groups, self._sketched.copies, *self._pairs, self._sketched)
+        return found.without_keys() if self.settings.estimate else found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints
 from likewise.base.copies import Groups
 from likewise.families.banding import Banding
-from likewise.search.band_keys import Keys
+from likewise.search.band_keys import HeldKeys, Keys
 from likewise.search.scored import ScoredPairs, Scores, pair_order
 
 
@@ -54,6 +54,14 @@ class VerifiedPairs:
         if self.sketched is None:
             return np.asarray(a == b)
         return np.asarray((self.sketched.units[a] == self.sketched.units[b]).all(axis=1))
+
+    def without_keys(self) -> VerifiedPairs:
+        """Return the same pairs without the band keys, which only later runs use."""
+        if self.sketched is None:
+            return self
+        none = HeldKeys(np.empty((self.sketched.keys.items, 0), np.uint32))
+        chosen = none.chosen(self.sketched.filled[:0])
+        return replace(self, sketched=replace(self.sketched, keys=none, group_keys=chosen, banding=None))
 
 
 @dataclass(frozen=True)
