@@ -6,7 +6,6 @@ run or an index. The jobs themselves take a typed request, and name no engine.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from likewise.base import checks
-from likewise.base.extras import installed, need
+from likewise.base.extras import need
 from likewise.base.runlog import Progress
 from likewise.errors import OutputError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.disk import is_url, kept_in
 from likewise.io.publish import MANIFEST
-from likewise.io.remote import PACKAGES, as_url, scheme_of
-from likewise.io.upload import fetched_folder, output
+from likewise.io.remote import as_url
+from likewise.io.upload import output
 from likewise.shingle import Shingler
 
 if TYPE_CHECKING:
@@ -388,6 +387,7 @@ def rethreshold(
     Spark; by default that of the running session, or "local[*]".
     """
     from likewise.jobs import rethreshold as job
+    from likewise.jobs.finished_run import engine_of_run
 
     request = job.RethresholdRequest(directory, threshold, keep, out, threads, progress, master)
     if not _on_spark("rethreshold", engine_of_run(directory), master):
@@ -410,18 +410,6 @@ def _on_spark(owner: str, engine: str, master: str | None, *sources: object) -> 
         return False
     need(f"{owner} on Spark", "spark")
     return True
-
-
-def engine_of_run(directory: str | Path) -> str:
-    """Return where a run was made; a folder neither here nor in a store that is known can only be read by Spark."""
-    remote = isinstance(directory, str) and "://" in directory
-    if remote and (scheme_of(str(directory)) not in PACKAGES or not installed("remote")):
-        return "spark"
-    try:
-        run = json.loads((fetched_folder(directory) / MANIFEST).read_text(encoding="utf-8"))
-        return "spark" if run["parameters"]["engine"] == "spark" else "local"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "local"
 
 
 def is_index(given: object) -> bool:

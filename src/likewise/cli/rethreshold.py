@@ -40,7 +40,7 @@ def rethreshold(directory: Path, out: Path | None, as_json: bool, **options: Any
     that you can return to its threshold.
     """
     import likewise
-    from likewise.engines import engine_of_run
+    from likewise.jobs.finished_run import engine_of_run
 
     shared.check_report("rethreshold", directory)
     place = shared.location(directory, "spark")

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from likewise.base.arrays import strings, to_arrow
+from likewise.base.extras import installed
 from likewise.base.runlog import SCHEMA
 from likewise.errors import DamagedError, IncompatibleError, InputError, MissingInput, ParameterError
 from likewise.io import stdin
@@ -31,6 +32,18 @@ KEYS = ("command", "parameters", "inputs", "counts", "method", "certificate", "d
 """What the page is made from; every run.json has them."""
 OPTIONS = ("text", "id", "on_error", "encoding_errors", "lines", "sets", "html", "plain", "hidden", "group")
 """Parameters of run.json that say how the inputs were read."""
+
+
+def engine_of_run(directory: str | Path) -> str:
+    """Return where a run was made; a folder neither here nor in a store that is known can only be read by Spark."""
+    remote = isinstance(directory, str) and "://" in directory
+    if remote and (scheme_of(str(directory)) not in PACKAGES or not installed("remote")):
+        return "spark"
+    try:
+        run = json.loads((fetched_folder(directory) / MANIFEST).read_text(encoding="utf-8"))
+        return "spark" if run["parameters"]["engine"] == "spark" else "local"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "local"
 
 
 def numbers(values: pa.Array) -> NDArray[Any]:
