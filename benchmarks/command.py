@@ -32,6 +32,7 @@ COMMAND = "import sys; sys.argv[0] = 'likewise'; from likewise.cli import main; 
 
 REWRITE = """
 import sys
+sys.modules["pandas"] = None  # which pyarrow would import for a third of a second, to make an array of flags
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import numpy as np
