@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from common import Arguments, Phases, parser, write_clusters, write_pairs
 
-import likewise.jobs.dedup
+import likewise.jobs.dedup  # noqa: F401
 from likewise import Words, dedup
 
 
