@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+import likewise
 from likewise.cli import COMMANDS, cli
 
 ROOT = Path(__file__).parent.parent.parent
@@ -41,6 +42,16 @@ def test_every_command_can_be_quiet(name: str) -> None:
     assert isinstance(found[0], click.Option)
     assert found[0].help
     assert found[0].help.startswith("Print only errors and the requested output")
+
+
+def test_a_place_that_cannot_be_what_is_asked_for(typed: Run, tmp_path: Path) -> None:
+    likewise.pairs(["the same words", "the same words"]).save(tmp_path / "run")
+    done = typed("explain", "run", "0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "run is the folder of a finished run: name two of its ids" in done.stderr
+    done = typed("index", "create", "s3://bucket/library")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "an index cannot be in a store (s3://)" in done.stderr
 
 
 def test_quiet_commands_print_what_they_are_asked_for_and_nothing_else(typed: Run, tmp_path: Path) -> None:

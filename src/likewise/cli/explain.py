@@ -91,7 +91,11 @@ def _two_documents(a: str, b: str, options: dict[str, Any]) -> Any:
     """Read and compare two documents."""
     from likewise.apps.passages import explain as explain_texts
     from likewise.base.checks import unused
+    from likewise.errors import InputError
+    from likewise.io.disk import MANIFEST
 
+    if (Path(a) / MANIFEST).is_file():
+        raise InputError(f"{a} is the folder of a finished run: name two of its ids, likewise explain {a} ID_A ID_B")
     reading = {name: options.pop(name) for name in ("text", "id", "encoding_errors")}
     places = [place_of(name) for name in (a, b)]
     if all(key is None for _, key in places):

@@ -17,10 +17,11 @@ from likewise.base.runlog import Tick
 from likewise.errors import DamagedError, ParameterError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.index.lmdb_store import LmdbStore
-from likewise.index.redis_server import SCHEMES, is_url
+from likewise.index.redis_server import EXAMPLE, SCHEMES, is_url
 from likewise.index.set_scheme import DEFAULT_ITEMS, MinHashScheme
 from likewise.index.store import COMMON, Manifest, Snapshot, Store
 from likewise.index.vector_scheme import VectorScheme, empty_manifest
+from likewise.io.remote import PACKAGES
 from likewise.jobs.against import EarlierRun
 from likewise.search.vectors.spaces import SPACES
 
@@ -45,6 +46,12 @@ def index_place(owner: str, path: object) -> str | Path:
     PosixPath('library')
     """
     if isinstance(path, str) and is_url(path):
+        scheme = path.partition("://")[0].lower()
+        if scheme in PACKAGES:
+            raise ParameterError(
+                f"The 'path' parameter of {owner} must be a folder on this machine or the URL of a Redis server, such "
+                f"as {EXAMPLE}; an index cannot be in a store ({scheme}://)."
+            )
         return path
     if isinstance(path, os.PathLike) and str(path).startswith(tuple(f"{scheme}:/" for scheme in SCHEMES)):
         raise ParameterError(
