@@ -282,6 +282,8 @@ def fetch_all(objects: Sequence[MirroredObject]) -> None:
 
 def check_room(need: int) -> None:
     """Raise if what is to be fetched does not fit on the disk."""
+    if need == 0:  # nothing is fetched, and there is to be no folder for it
+        return
     free = shutil.disk_usage(mirror_folder()).free
     if need > free:
         raise InputError(
@@ -368,7 +370,11 @@ def _key(known: RemoteObject) -> str:
 
 def mirror_folder() -> Path:
     """Return the folder for what this process fetches: the first that no other process has."""
-    return _mirror_folder(spill_folder(), os.getpid())
+    folder = _mirror_folder(spill_folder(), os.getpid())
+    if not folder.is_dir():  # a folder of the user's, who has removed it since
+        _mirror_folder.cache_clear()
+        folder = _mirror_folder(spill_folder(), os.getpid())
+    return folder
 
 
 @cache

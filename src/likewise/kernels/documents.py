@@ -20,6 +20,7 @@ from likewise.kernels.sets import HUGE, distinct, numbered
 from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
 from likewise.kernels.sorting import sort_values
 from likewise.kernels.text import (
+    AT_ONCE,
     MOST_LANGUAGES,
     SHINGLE_BASE,
     U31,
@@ -346,7 +347,7 @@ def placed_words(data, start, stop, kinds, folds, expansions, starts, ends):
     """Write the characters at which every word starts and ends; return how many words there are."""
     size = stop - start
     width = size // 64 * 8 + 16
-    folded, runs = np.zeros(width, np.uint64), np.empty(size + 2, np.int64)
+    folded, runs = np.zeros(width, np.uint64), np.empty(size + 2 + AT_ONCE, np.int64)
     if not fold_ascii(data[start:stop], False, folded.view(np.uint8)[:size]):
         count = find_runs(folded, size, runs) // 2
         for n in range(count):
