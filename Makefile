@@ -11,22 +11,26 @@ WORKERS = $(shell $(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() 
 .PHONY: demo test test-here test-spark wheel docs warm collect debian lint bench soak format clean
 .DELETE_ON_ERROR:
 
-# what is imported is compiled to bytecode then, once, and not all that is installed
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# What is imported is compiled to bytecode then, once, and not all that is installed. The lock files are complete, so nothing is
+# resolved. pip reads the pages of all versions of each package, a minute of CPU for these; uv does not, but knows no pip.conf.
+ALONE := --quiet --no-deps --no-build-isolation
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
+install = { $(BIN)/uv pip install --python $(BIN)/python $(ALONE) $(1) || $(PIP) --no-compile $(ALONE) $(1); }
 demo test soak: export PYTHONDONTWRITEBYTECODE :=
 
 $(VENV)/core: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
-	$(PIP) -r requirements.lock
-	$(PIP) --no-deps --no-build-isolation -e .
+	$(PIP) --quiet --no-compile uv==0.13.8
+	$(call install,-r requirements.lock)
+	$(call install,-e .)
 	touch $@
 
 $(VENV)/dev: $(VENV)/core requirements-dev.lock
-	$(PIP) -r requirements-dev.lock
+	$(call install,-r requirements-dev.lock)
 	touch $@
 
 $(VENV)/docs: $(VENV)/dev requirements-docs.lock
-	$(PIP) -r requirements-docs.lock
+	$(call install,-r requirements-docs.lock)
 	touch $@
 
 demo: $(VENV)/core          ## near-duplicates among the Python files on this machine

@@ -152,6 +152,7 @@ def words() -> None:
     """Search texts by their words."""
     likewise.dedup(TEXTS, method="exact")
     likewise.dedup(TEXTS, keep="longest", method="lsh", ignore_common=0.9)
+    likewise.dedup(TEXTS, measure="containment")
     likewise.pairs(TEXTS, TEXTS[:2], k=1, method="lsh")
 
 
@@ -173,8 +174,9 @@ def tokens() -> None:
 
 
 def stop_words() -> None:
-    """Search texts by stop words and what follows them."""
+    """Search texts by stop words and what follows them, and URLs by their parts."""
     likewise.dedup(TEXTS, shingle="stopwords:auto", method="lsh")
+    likewise.dedup(["http://a.b/c/d", "http://a.b/c/e"], shingle=likewise.Urls(), method="lsh")
 
 
 def crowd() -> None:
@@ -224,6 +226,13 @@ def stored_index() -> None:
             index.query(TEXTS, measure=measure)
         index.query(TEXTS[0])
         index.compact()
+    for shingle in ("chars:5", "stopwords:en", "tokens"):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            likewise.Index.create(f"{folder}/index", shingle=shingle) as index,
+        ):
+            index.add(["a"], TEXTS[:1])
+            index.query(TEXTS[0])
 
 
 def vectors() -> None:
@@ -235,8 +244,15 @@ def vectors() -> None:
         for measure in ("angle", "l2", "l1"):
             likewise.pairs(table, measure=measure, within=1, method="lsh")
             likewise.nearest(table, 1, measure=measure)
+    bits = np.arange(8, dtype=np.uint64)
     for method in ("lsh", "exact"):
-        likewise.pairs(np.arange(8, dtype=np.uint64), measure="hamming", within=1, method=method)
+        likewise.pairs(bits, measure="hamming", within=1, method=method)
+    for some in (bits, np.arange(6000, dtype=np.uint64)):
+        likewise.nearest(some, 3, measure="hamming")
+    many = np.random.default_rng(1).standard_normal((6000, 32)).astype(np.float32)
+    for k in (1, 5):  # of many, several are chosen otherwise than one
+        likewise.nearest(many, k, measure="angle")
+        likewise.nearest(many, k, measure="angle", other=many[:50])
 
 
 def passages() -> None:
@@ -253,7 +269,7 @@ def decontaminate() -> None:
 
 def units() -> None:
     """Cut repeated lines."""
-    likewise.dedup(TEXTS, unit="lines")
+    likewise.dedup(["a b c d e f\none two three four five", "A B C D E F\nx"], unit="lines")
 
 
 def link() -> None:
@@ -268,7 +284,11 @@ def link() -> None:
     link(few, few)
     link({name: [*column, *column] for name, column in few.items()})
     texts = [" ".join(WORDS[(7 * i + j * j) % len(WORDS)] for j in range(12)) for i in range(300)]
-    link({"name": [text[:12] for text in texts], "text": texts})
+    earlier = link({"name": [text[:12] for text in texts], "text": texts})
+    link({"name": [text[3:15] for text in texts[:9]], "text": texts[:9]}, against=earlier)
+    link({"name": texts}, {"name": texts[::2]})
+    firsts = [f"{first} Lee{i}" for first in ("Ann", "Bo", "Bill", "William") for i in range(100)]
+    link({"name": firsts, "born": [f"19{50 + i % 40}-01-02" for i in range(400)], "text": [*texts, *texts[:100]]})
     block(records_of(few).fields, 0, most=0)
 
 
