@@ -94,7 +94,9 @@ def test_the_image_has_what_it_copies_and_imports() -> None:
     """What Docker is given of this folder, and what is installed before a line of the Dockerfile uses it."""
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     sent = [line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").split() if line[0] == "!"]
-    copied = [word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]]
+    copied = [
+        word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
+    ]
     assert copied
     assert set(copied) == set(sent)
     assert all((ROOT / name).exists() for name in copied)
