@@ -148,7 +148,7 @@ def rows():
     yield made
     path, run = ROOT / "out" / "installs.csv", {row[:2] for row in made}
     path.parent.mkdir(exist_ok=True)
-    before = list(csv.reader(path.open(newline="")))[1:] if path.exists() else []
+    before = list(csv.reader(path.read_text().splitlines()))[1:] if path.exists() else []
     with path.open("w", newline="") as file:  # a variant that was not run now keeps its rows
         head = ("python", "extra", "command", "exit_code", "seconds")
         csv.writer(file).writerows([head, *(row for row in before if tuple(row[:2]) not in run), *made])
