@@ -10,7 +10,7 @@ RUN pip install --no-cache-dir hatchling . && HATCH_BUILD_HOOK_ENABLE_CUSTOM=tru
 
 FROM python:3.13-slim
 COPY --from=wheel /wheels /wheels
-RUN pip install --no-cache-dir "$(ls /wheels/*.whl)[report,serve,html]" && rm -r /wheels
+RUN pip install --no-cache-dir "$(ls /wheels/*.whl)[report,serve,html,plot]" && rm -r /wheels
 # for every user: --user may name one; on a processor older than x86-64-v3 kernels are compiled again, and kept here
 ENV NUMBA_CACHE_DIR=/var/cache/likewise MPLCONFIGDIR=/var/cache/likewise/matplotlib
 RUN useradd --create-home likewise && install -d -o likewise /data "$NUMBA_CACHE_DIR" "$MPLCONFIGDIR"

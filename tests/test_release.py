@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from likewise.base.extras import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -85,6 +88,22 @@ def test_every_python_and_every_extra_is_tried() -> None:
         "likewise",
         *project["optional-dependencies"],
     } - {"all"}
+
+
+def test_the_image_has_what_it_copies_and_imports() -> None:
+    """What Docker is given of this folder, and what is installed before a line of the Dockerfile uses it."""
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    sent = [line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").split() if line[0] == "!"]
+    copied = [
+        word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
+    ]
+    assert copied
+    assert set(copied) == set(sent)
+    assert all((ROOT / name).exists() for name in copied)
+    (extras,) = re.findall(r"\.whl\)\[([\w,]+)\]", "\n".join(lines))
+    known = {module for extra in extras.split(",") for module in EXTRAS[extra]} | set(sys.stdlib_module_names)
+    for code in re.findall(r'python -c "(.+?)"', "\n".join(lines)):
+        assert set(re.findall(r"import (\w+)", code)) <= known, code
 
 
 def test_the_citation_is_complete() -> None:

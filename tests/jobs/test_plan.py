@@ -186,7 +186,7 @@ def test_other_work_is_told(small_sample: InputSample, monkeypatch: pytest.Monke
     search = Search(0.8, 0.99, MinHash(), threads=2, budget=Budget(1 << 34))
     assert not forecast(small_sample, MADE_UP, search).notes
     monkeypatch.setattr(model, "others_load", lambda: 5.2)
-    assert "other work keeps 5.2 of 4 cores busy now" in forecast(small_sample, MADE_UP, search).notes[0]
+    assert "other work keeps all 4 cores busy now" in forecast(small_sample, MADE_UP, search).notes[0]
 
 
 @pytest.mark.parametrize("method", ["auto", "exact"])

@@ -46,15 +46,15 @@ DIR will contain:
     "drop: remove documents with a hit. cut: remove the passages, and documents left without a word. report: list.",
 )
 @shared.whole("--length", 8, "Shortest run of words that counts, unless it is a whole item.")
-@shared.number("--share", 0.5, "How much of an item a document must have, unless it has 25 words in a row.")
+@shared.number("--share", 0.5, "Least share of an item that a document must have, unless it has 25 words in a row.")
 @click.option(
     "--common",
     type=int,
     metavar="N",
-    help="Words in a row that more documents have are a frequent phrase, and do not count.  [default: one in 1,000 "
-    "documents, from 10 to 1,000]",
+    help="A run of words found in more documents than this is a frequent phrase and does not count.  [default: one in "
+    "1,000 documents, from 10 to 1,000]",
 )
-@shared.whole("--rare", 3, "Items of 5 words to --length count if they are whole, and in at most this many documents.")
+@shared.whole("--rare", 3, "Items of 5 words up to --length count only if found whole, in at most this many documents.")
 @shared.text
 @shared.id
 @click.option(

@@ -24,8 +24,8 @@ Examples:
   likewise dedup crawl.warc.gz --out clean/
   likewise dedup reviews.csv --text review --keep max:stars --on-error skip --out clean/
   likewise dedup reviews.csv --text review --keep max:stars,max:date,longest --out clean/
-  likewise dedup crawl.parquet --measure containment --threshold 0.9 --out clean/     (what is part of another goes)
-  likewise dedup answers.jsonl --keep none --out single/             (all copies go, not all but one)
+  likewise dedup crawl.parquet --measure containment --threshold 0.9 --out clean/     (parts of others go)
+  likewise dedup answers.jsonl --keep none --out single/             (all copies, not all but one)
   likewise dedup code.parquet --group repository --keep max:stars --out clean/     (a repository is one item)
   likewise dedup crawl.parquet --unit lines --out clean/             (lines of earlier pages are cut out of later ones)
   likewise dedup crawl.parquet --unit paragraphs --more-than 10 --min-left 20 --keep none --out clean/   (boilerplate)
@@ -54,7 +54,7 @@ With --unit, DIR will contain kept/, run.json, report.html, and:
   removed.parquet    id, why (empty or short), words_left: documents of which too little is left
 
 \b
-Of vectors the tables have a distance in place of the similarity."""
+For vectors, the tables have a distance instead of the similarity."""
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @shared.out
@@ -62,14 +62,14 @@ Of vectors the tables have a distance in place of the similarity."""
     "--measure",
     ["jaccard", "containment", *shared.DISTANCES],
     "jaccard",
-    "When a document goes: if it is similar to a kept one (jaccard), or if this share of its shingles, --threshold, is "
-    "in a kept one, however long that is (containment). When a vector goes: if it is at most --within from a kept one.",
+    "What is removed: documents similar to a kept one (jaccard), or with at least the share --threshold of their "
+    "shingles in a kept one, however long that is (containment); vectors at most --within from a kept one.",
 )
 @shared.within
 @shared.vector
 @shared.keep(
     None,
-    "Which document to keep: {}. With none, all documents go that are similar to another.  [default: first; by "
+    "Which document to keep: {}. With none, all documents similar to another are removed.  [default: first; by "
     "containment longest]",
 )
 @click.option(
@@ -81,12 +81,12 @@ Of vectors the tables have a distance in place of the similarity."""
 @click.option(
     "--unit",
     type=click.Choice(["lines", "paragraphs"]),
-    help="Cut lines, or paragraphs between blank lines, that earlier documents have, too, instead of removing similar "
-    "documents.",
+    help="Instead of removing similar documents, cut lines (or paragraphs, between blank lines) that also occur in "
+    "earlier documents.",
 )
 @shared.whole("--min-words", 5, "With --unit: shorter lines or paragraphs stay.", "N")
-@shared.whole("--more-than", 1, "With --unit: cut only what is in more than this many documents.", "N")
-@shared.whole("--min-left", 1, "With --unit: remove documents of which fewer words are left.", "N")
+@shared.whole("--more-than", 1, "With --unit: cut only what occurs in more than this many documents.", "N")
+@shared.whole("--min-left", 1, "With --unit: remove documents with fewer words left.", "N")
 @click.option(
     "--against",
     multiple=True,
@@ -124,7 +124,7 @@ def dedup(
 ) -> None:
     """Remove near-duplicates, and record for each removed document which one was kept.
 
-    With --unit, cut the lines or paragraphs that other documents have, too.
+    With --unit, cut the lines or paragraphs that also occur in other documents.
 
     INPUT: Parquet, Arrow, JSONL, CSV, TSV, WARC or text files, compressed or not, folders, globs, URLs; - for JSONL or
     an Arrow stream on standard input. Vectors: .npy files with one vector per row, or Parquet, Arrow or JSONL files

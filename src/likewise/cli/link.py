@@ -102,7 +102,7 @@ DIR will contain:
     "--missing",
     multiple=True,
     metavar="VALUE",
-    help="This value means that there is none, in every column that is compared, such as 0.0 or 1900-01-01, however it "
+    help="Treat this value, such as 0.0 or 1900-01-01, as missing in every column that is compared, however it "
     "is written there (0, 0.00). Repeatable.  [default: empty, nan, null, none, n/a, -, ?, unknown]",
 )
 @click.option(
@@ -339,7 +339,7 @@ def _report(stats: dict[str, Any]) -> Iterator[str]:
         if "records_new" in counts:
             learned = "field weights of the earlier run"
         elif _untaught(stats):
-            learned = "usual field weights, as nothing was learned"
+            learned = "default field weights, as nothing was learned"
         yield f"{learned} (points if it disagrees, if it agrees):"
         width = max(map(len, details["points"]))
         for name, points in details["points"].items():

@@ -30,7 +30,7 @@ first; with --with, id_b is of OTHER."""
     metavar="OTHER",
     help="Find the neighbours of the vectors of INPUT in this collection instead of in INPUT. Repeatable.",
 )
-@shared.k(10, "How many neighbours of each vector of INPUT.")
+@shared.k(10, "Number of neighbours of each vector of INPUT.")
 @shared.out_table
 @shared.spreadsheet
 @shared.choice(

@@ -45,7 +45,7 @@ docs/serve.md describes the service."""
 )
 @click.option("--key", metavar="FILE", type=click.Path(path_type=Path), help="The key of the certificate, in PEM.")
 @click.option(
-    "--private", is_flag=True, help="Require the token for queries too; always so where other machines can connect."
+    "--private", is_flag=True, help="Require the token for queries too; always on if other machines can connect."
 )
 @click.option(
     "--allow-host",

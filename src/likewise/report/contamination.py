@@ -38,8 +38,8 @@ def contamination_page(run: FinishedRun) -> ReportPage:
     limit = run.details["frequent_phrase"]["documents"]
     story = [
         f"A hit has at least {counted(parameters['length'], 'equal word')} in a row, or is a whole item.",
-        f"What more than {counted(limit, 'document')} have is a frequent phrase and does not count: so it is with "
-        f"{counted(counts['items_frequent'], 'item')}.",
+        f"A phrase found in more than {counted(limit, 'document')} is frequent and does not count; of "
+        f"{counted(counts['items_frequent'], 'item')} only such phrases were found.",
         cost(run),
     ]
     return made(run, head, tiles, story, [], [_sets(run), _hits(run)])

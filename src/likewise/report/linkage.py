@@ -77,7 +77,7 @@ def linkage_page(run: FinishedRun) -> ReportPage:
         scores.pictures.append(Picture("Scores and the threshold", svg, caption))
     if details.get("points"):
         caption = (
-            "What a field adds to the score of a pair if it agrees fully (green), and what if it disagrees (grey). Ten "
+            "What a field adds to the score of a pair if it agrees fully (green), and if it disagrees (grey). Ten "
             "points more make the odds of a match ten times as high."
         )
         scores.pictures.append(Picture("Points by field", pictures.field_points(details["points"]), caption))
@@ -88,7 +88,9 @@ def linkage_page(run: FinishedRun) -> ReportPage:
         scores.pictures.append(Picture("True matches by score", svg, caption))
     note = sample_note(counts["matches"], len(entries))
     browser = Section("matches", "Browse matches", browser=Browser("m", "matches", "Score", entries, note))
-    points = "A field has the more points, the more often it agrees in matches and the more rarely in other pairs."
+    points = (
+        "A field scores more points the more often it agrees in matches and the less often it agrees in other pairs."
+    )
     seen = "" if two else compared(run, counts["records"], "records")
     if two:
         possible = counts["records_a"] * counts["records_b"]
@@ -102,7 +104,7 @@ def _how(run: FinishedRun) -> str:
     method, details = (run.stats["method"] or {}).get("taken", ""), run.details
     told = f"Field weights were learned from the data ({method})." if method.startswith("fellegi") else ""
     if "nothing learned" in method:
-        told = "Field weights are the usual ones: what was learned from the data was not plausible."
+        told = "Default field weights were used: what was learned from the data was not plausible."
     part = details.get("completeness", {})
     if "estimate" in part:
         told += f" Blocking recall ≈ {share(part['estimate'], 1)}, estimated without labels."
@@ -226,7 +228,7 @@ def _example(entries: list[Entry]) -> Side | None:
     if not sides:
         return None
     caption = (
-        "The prior stands for how rare matches are among the pairs compared; then every field adds points (green) or "
+        "The prior reflects how rare matches are among the pairs compared; then every field adds points (green) or "
         "takes some away (orange), up to the score."
     )
     if sides[0].steps[0].name != "prior":

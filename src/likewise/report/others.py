@@ -101,7 +101,10 @@ def passages_page(run: FinishedRun) -> ReportPage:
         common = run.details["common"]
         runs = f"{counted(common['fingerprints'], 'run')} of words"
         alarms.append(
-            Alarm(f"{runs} in more than {counted(common['sources'], 'source')} left out in the others", urgent=False)
+            Alarm(
+                f"{runs}, each in more than {counted(common['sources'], 'source')}, left out in all but the first",
+                urgent=False,
+            )
         )
     return made(run, head, tiles, story, alarms, sections)
 
@@ -241,7 +244,7 @@ def fingerprints_page(run: FinishedRun) -> ReportPage:
     threshold = details.get("threshold", {})
     story = [f"Of {possible:,} possible pairs, {compared:,} were compared."]
     if threshold:
-        told = f"Prints match at scores from {threshold['value']:.3f}"
+        told = f"Prints match if their score is at least {threshold['value']:.3f}"
         expected = threshold.get("expected_false")
         false = "" if expected is None else f"{expected:.2g}"
         story.append(

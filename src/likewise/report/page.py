@@ -19,21 +19,21 @@ from likewise.report.words import signed, visible
 
 TEMPLATE = "report.html"
 TERMS = {
-    r"Jaccard( similarity)?": "of all elements that one of two sets has, the part that both have",
+    r"Jaccard( similarity)?": "of all elements found in either of two sets, the fraction found in both",
     r"words:\d+[\w,=]*": "a document as the set of its shingles: all runs of {} words in it",
     r"chars:\d+[\w,=]*": "a document as the set of its shingles: all runs of {} characters in it",
     r"stopwords:[\w+]+": "a document as the set of its shingles: a stop word and the two words after it",
     r"shingles?": "a run of words or characters of a document; documents are compared by the shingles they have",
-    r"S-curve": "how likely a pair is to be found, by its similarity: hardly below the threshold, almost surely above",
+    r"S-curve": "how likely a pair of a given similarity is found: rarely below the threshold, almost surely above it",
     r"exact method": "leaves out only pairs that cannot reach the threshold, and compares all others",
-    r"blocking recall": "the part of all true matches that are among the pairs compared",
-    r"recall": "the part of all true pairs that were found",
-    r"precision": "the part of the pairs found that are true",
+    r"blocking recall": "the fraction of all true matches that are among the pairs compared",
+    r"recall": "the fraction of true pairs that were found",
+    r"precision": "the fraction of the pairs found that are true",
     r"F1": "one number for precision and recall: their harmonic mean",
-    r"95 % interval": "made in such a way that 95 of 100 contain the true value",
-    r"containment": "of what one document has, the part that the other has too",
+    r"95 % interval": "computed so that 95 of 100 such intervals contain the true value",
+    r"containment": "the fraction of one document's shingles that the other has, too",
     r"Fellegi[–-]Sunter": "points of a field follow from how often it agrees in matches and how often in other pairs",
-    r"odds": "how often something happens for every time it does not: 9 to 1 is a probability of 0.9",
+    r"odds": "how many times as likely something is as its opposite: odds of 9 to 1 are a probability of 0.9",
     r"minutiae": "the points of a print where a ridge ends or forks",
 }
 """Words, as regular expressions, and what they mean; `{}` is the number in the word."""
@@ -249,7 +249,7 @@ class Explained:
         """Return a text as HTML.
 
         >>> Explained()("<recall>, recall")
-        Markup('&lt;<abbr title="the part of all true pairs that were found" tabindex="0">recall</abbr>&gt;, recall')
+        Markup('&lt;<abbr title="the fraction of true pairs that were found" tabindex="0">recall</abbr>&gt;, recall')
         """
         return Markup(WORD.sub(self._marked, str(escape(text))))
 

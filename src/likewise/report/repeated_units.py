@@ -33,7 +33,7 @@ def units_page(run: FinishedRun, progress: Progress | None = None) -> ReportPage
     where = "all of them" if parameters["keep"] == "none" else "all of them but the first"
     story = [
         f"A {unit} of at least {counted(parameters['min_words'], 'word')} that {parameters['more_than'] + 1:,} or more "
-        f"documents have is cut out of {where}. Case, punctuation and blanks do not matter.",
+        f"documents contain is cut out of {where}. Case, punctuation and blanks do not matter.",
         cost(run),
     ]
     table = run.table("cuts")
@@ -70,7 +70,7 @@ def _most_frequent(table: StoredTable, documents: int) -> PageTable:
         for row in best.values()
     ]
     columns = ["text", "of all documents", "documents", "words", "first in"]
-    return PageTable("How many documents have them", columns, rows, frozenset({2, 3}))
+    return PageTable("Where they occur", columns, rows, frozenset({2, 3}))
 
 
 def _entry(row: dict[str, Any], texts: SampledTexts) -> Entry:

@@ -230,14 +230,14 @@ class SimilarDocuments:
         if found is None or self.run.parameters.get("measure", "jaccard") != "jaccard":
             return ""
         runs = f"runs of {counted(int(found[2]), 'word' if found[1] == 'words' else 'character')}"
-        return f"Of all {runs} that one of two {self.nouns} has, their similarity is the part that both have."
+        return f"Similarity is the fraction of all {runs} found in either of two {self.nouns} that is found in both."
 
     def _policy(self) -> str:
         """Say which document of similar ones is kept."""
         keep = self.run.parameters.get("keep")
         if keep == "none":
-            return f"Of similar {self.nouns} none was kept (keep: none); the one beside each is one it is similar to."
-        return f"Of similar {self.nouns} the most wanted one was kept (keep: {keep})." if keep else ""
+            return f"No {self.noun} similar to another was kept (keep: none); beside each stands one it is similar to."
+        return f"Of similar {self.nouns}, the one preferred by the keep rule was kept (keep: {keep})." if keep else ""
 
     def _recall(self) -> str:
         """Say how complete the result is."""
@@ -327,8 +327,8 @@ class SimilarDocuments:
             ]
             for one in found
         ]
-        columns = ["keep", f"{self.nouns} kept", f"{measured} kept", "of them removed here"]
-        note = "likewise rethreshold DIR --keep RULE takes this run to another rule, without a new search."
+        columns = ["keep", f"{self.nouns} kept", f"{measured} kept", "of these, removed in this run"]
+        note = "likewise rethreshold DIR --keep RULE applies another rule to this run, without a new search."
         return PageTable("What other rules would keep", columns, rows, frozenset({1, 2, 3}), note)
 
     def text_of(self, cluster: SampledCluster) -> str | None:

@@ -237,7 +237,7 @@ def _check_token(tokens: TokenRoles, request: Request, needed: str) -> None:
         message = "this needs a token of the service, in the header Authorization: Bearer TOKEN"
         raise Refusal(401, message, {"WWW-Authenticate": "Bearer", **CLOSE})
     if role != needed == WRITE:
-        raise Refusal(403, "this token may read, and not write", CLOSE)
+        raise Refusal(403, "this token may read but not write", CLOSE)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -102,7 +102,7 @@ class TlsFiles:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.path, self.key, self._no_password)
         except (ssl.SSLError, ValueError) as error:
             reason = getattr(error, "reason", None) or error
-            raise ParameterError(f"{self.path} and {self.key} are no certificate and its key: {reason}") from error
+            raise ParameterError(f"{self.path} and {self.key} are not a certificate and its key: {reason}") from error
 
     def _no_password(self) -> str:
         raise ValueError("the key is encrypted; give one that is not")

@@ -67,7 +67,7 @@ class ServiceSettings:
         if self.token is not None:
             check_token(self.token)
         elif self.private and self.token_file is None:
-            raise ParameterError("The 'private' parameter of serve needs a token, which requests are to carry.")
+            raise ParameterError("The 'private' parameter of serve needs a token, which requests must carry.")
 
     @property
     def body_limit(self) -> int:

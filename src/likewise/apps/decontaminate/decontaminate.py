@@ -269,8 +269,8 @@ def _note(log: RunLog, limit: int) -> None:
     counts = log.counts
     if counts["items_frequent"]:
         log.notes.append(
-            f"{counted(counts['items_frequent'], 'item')} of the tests found as frequent phrases only, in more than "
-            f"{counted(limit, 'document')}, which do not count. A larger 'common' counts more."
+            f"{counted(counts['items_frequent'], 'item')} of the tests found only as frequent phrases (in more than "
+            f"{counted(limit, 'document')}), which do not count. A larger 'common' counts more of them."
         )
     if counts["items_too_short"]:
         log.notes.append(

@@ -260,7 +260,8 @@ class Model:
         seen = self.sample.seen
         found = []
         if seen.broken:
-            found.append(f"{seen.broken:,} of {seen.broken + seen.seen:,} sampled rows are broken")
+            are = "is" if seen.broken == 1 else "are"
+            found.append(f"{seen.broken:,} of {seen.broken + seen.seen:,} sampled rows {are} broken")
         if not seen.exact:
             found.append("the number of documents is estimated")
         if self.crowd:
@@ -269,7 +270,9 @@ class Model:
             found.append("the run will keep data on disk; more memory would make it faster")
         busy = others_load()
         if busy + self.search.threads > 1.5 * self.machine.cores:
-            found.append(f"other work keeps {busy:.1f} of {self.machine.cores} cores busy now; it is not included")
+            cores = self.machine.cores
+            kept = f"all {cores}" if busy >= cores > 1 else f"{min(busy, cores):.1f} of {cores}"
+            found.append(f"other work keeps {kept} cores busy now; it is not included")
         return tuple(found)
 
     def forecast(self) -> Forecast:
