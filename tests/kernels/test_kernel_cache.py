@@ -183,7 +183,8 @@ VALUES = [
     *(np.frombuffer(b"12345678"), (np.frombuffer(b"1", np.uint8), np.zeros(1, np.uint8))),
     *(Pair(1, 2), Pair(1, 2.0), Pair(np.zeros(1), Pair(None, np.zeros(1))), Pair(np.zeros(1), np.frombuffer(b"8" * 8))),
 ]
-OTHERS = ["a", b"a", [1], {}, len, 2**64, np.zeros(1, ">i4"), np.zeros(1, "U1"), np.zeros(9, "u1")[1:].view("u8"), (1, "a")]
+ODD = np.zeros(9, "u1")[1:].view("u8")
+OTHERS = ["a", b"a", [1], {}, len, 2**64, np.zeros(1, ">i4"), np.zeros(1, "U1"), ODD, (1, "a")]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=str)
@@ -200,7 +201,8 @@ def test_values_that_are_told_apart_have_different_names_and_others_have_none() 
 
 
 def test_code_that_lacks_something_is_not_linked() -> None:
-    assert machine_code.entry("none", machine_code.MachineCode(b"", "wrapper", [], ["no_such_function_anywhere"])) is None
+    code = machine_code.MachineCode(b"", "wrapper", [], ["no_such_function_anywhere"])
+    assert machine_code.entry("none", code) is None
 
 
 def test_a_folder_of_somebody_else_is_not_trusted(tmp_path, monkeypatch) -> None:

@@ -121,15 +121,17 @@ class Kernel:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function with arguments of these types."""
-        if named:
-            return self.dispatcher(*args, **named)
+        return self.dispatcher(*args, **named) if named else self.entry(args)(*args)
+
+    def entry(self, args: tuple[Any, ...]) -> Any:
+        """Return the code for arguments of these types."""
         kinds = tuple(map(kind_of, args))
         found = self._entries.get(kinds)
         if found is None:
             with _loading:
                 found = self._entries.get(kinds) or self._loaded(args)
                 self._entries[kinds] = found
-        return found(*args)
+        return found
 
     def __reduce__(self) -> str:
         """Let other processes find it by its name."""
@@ -162,6 +164,12 @@ class Kernel:
     def _numba_type_(self) -> Any:
         """What the compiler takes it for when another function calls it."""
         return _compiler().numba.typeof(self.dispatcher)
+
+
+def entry_of(function: Any, *args: Any) -> Any:
+    """Return what a kernel calls for these arguments, for many calls whose arguments all have the same types: to look
+    at the types takes longer than a short kernel."""
+    return function.entry(args) if isinstance(function, Kernel) else function
 
 
 _loading = threading.RLock()
