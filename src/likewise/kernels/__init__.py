@@ -115,7 +115,7 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
-        self.py_func = function
+        self.py_func, self.name = function, function.__qualname__
         self.targetoptions = options
         self._entries: dict[tuple[Any, ...], Any] = {}
 
@@ -135,7 +135,7 @@ class Kernel:
 
     def __reduce__(self) -> str:
         """Let other processes find it by its name."""
-        return self.__qualname__
+        return self.name
 
     def _loaded(self, args: tuple[Any, ...]) -> Any:
         """Return the code for these arguments, or, if there is none, what compiles it."""
@@ -144,7 +144,7 @@ class Kernel:
         if len(names) == len(args):
             with suppress(Exception):  # another version of Numba, or a file that is damaged: it is compiled again
                 for (code,) in stored(self.where, names, processor()):
-                    found = entry(self.__qualname__, MachineCode(*code))
+                    found = entry(self.name, MachineCode(*code))
                     if found is not None:
                         return found
         return self.dispatcher
@@ -152,7 +152,7 @@ class Kernel:
     @property
     def where(self) -> str:
         """The name of the module and the function."""
-        return f"{self.__module__.rpartition('.')[2]}.{self.__qualname__}"
+        return f"{self.__module__.rpartition('.')[2]}.{self.name}"
 
     @functools.cached_property
     def dispatcher(self) -> Any:

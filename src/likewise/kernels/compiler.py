@@ -26,10 +26,12 @@ from likewise.kernels import Compilations, instructions
 from likewise.kernels.cache import config, store, stored
 from likewise.kernels.machine_code import MachineCode
 
+jit: Any = numba.njit
+
 
 def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return Numba's own form of a kernel: it compiles on its first call with arguments of other types."""
-    made = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    made = jit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if not config.DISABLE_JIT:
         made._cache = KernelCache(function)
     return made
@@ -47,7 +49,7 @@ def instruction(name: str) -> Any:
     return context.resolve_value_type(getattr(instructions, name))
 
 
-class _Listener(event.Listener):  # type: ignore[misc]
+class _Listener(event.Listener):
     """Counts the kernels that are compiled."""
 
     def on_start(self, happening: Any) -> None:

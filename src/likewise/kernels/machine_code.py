@@ -25,6 +25,8 @@ CONTIGUOUS, FORTRAN, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
 """Flags of an array, as ndarray.flags.num has them."""
 SIGNED, UNSIGNED = 1 << 63, 1 << 64
 OPTIMISED = 3
+TRIED = sys.platform.startswith("linux")
+"""Whether code can be linked so on this system."""
 ARRAYS = (np.ndarray, np.memmap)
 """Kinds of arrays that are the same to a kernel."""
 
@@ -107,9 +109,11 @@ def processor() -> tuple[str, str, str]:
 
 
 def entry(name: str, found: MachineCode) -> Any:
-    """Return a function of this name that Python can call; None if something is missing that the code needs."""
+    """Return a function of this name that Python can call; None where that was not tried, or something is missing."""
+    if not TRIED or not found.wrapper:
+        return None
     link = _linker()
-    if not found.wrapper or any(not binding.address_of_symbol(needed) for needed in found.needs):
+    if any(not binding.address_of_symbol(needed) for needed in found.needs):
         return None
     link.add_object_file(binding.ObjectFileRef.from_data(found.code))
     link.finalize_object()
