@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numba
+import numpy as np
 import pytest
 
 from likewise import kernels
-from likewise.kernels import cache
+from likewise.kernels import cache, machine_code
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
@@ -91,8 +94,9 @@ def test_damaged_code_is_compiled_again(compiled, tmp_path) -> None:
         copy = tmp_path / file.relative_to(folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         content = bytearray(file.read_bytes())
-        content[len(content) // 2] ^= 1
-        copy.write_bytes(content if file.name.startswith("hashing") else content[: len(content) // 2])
+        inside = cache.CHECK + struct.calcsize(cache.LENGTH) + 100
+        content[inside] ^= 1
+        copy.write_bytes(content if file.name.startswith("hashing") else content[:inside])
     again = use(tmp_path)
     assert {"mix", "components"} <= set(again["compiled"])
     assert again["labels"] == first["labels"]
@@ -114,7 +118,7 @@ def test_code_of_another_wheel_is_left_aside(wheel, tmp_path, monkeypatch, other
     target = json.loads((wheel / cache.TARGET).read_text())
     assert target["for"] == cache.made_for()
     monkeypatch.setattr(cache, "SHIPPED", tmp_path)
-    monkeypatch.setattr(numba.config, "BOUNDSCHECK", None)
+    monkeypatch.setattr(cache.config, "BOUNDSCHECK", None)
     find = cache.shipped.__wrapped__
     assert find() is None, "there is none"
     (tmp_path / cache.TARGET).write_text(json.dumps(target))
@@ -125,13 +129,13 @@ def test_code_of_another_wheel_is_left_aside(wheel, tmp_path, monkeypatch, other
     elif other == "native":
         monkeypatch.setenv(cache.NATIVE, "1")
     else:
-        monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+        monkeypatch.setattr(cache.config, "BOUNDSCHECK", 1)
     assert find() is None
 
 
 def test_an_older_processor_compiles_for_itself(wheel, monkeypatch) -> None:
     monkeypatch.setattr(cache, "SHIPPED", wheel)
-    monkeypatch.setattr(numba.config, "BOUNDSCHECK", None)
+    monkeypatch.setattr(cache.config, "BOUNDSCHECK", None)
     processor = json.loads((wheel / cache.TARGET).read_text())["processor"][1]
     assert processor in cache.BASELINES.values()
     needed = cache.NEEDED.get(processor, ())
@@ -141,6 +145,64 @@ def test_an_older_processor_compiles_for_itself(wheel, monkeypatch) -> None:
     for feature in needed:
         monkeypatch.setattr(cache.binding, "get_host_cpu_features", lambda without=feature: {**have, without: False})
         assert cache.shipped.__wrapped__() is None, feature
+
+
+ALONE = """
+import json, sys
+import numpy as np
+from likewise.kernels import graph, hashing
+answers = [int(hashing.mix(np.uint64(5))), np.asarray(graph.components(4, np.array([0, 2]), np.array([1, 3]))).tolist()]
+loaded = "numba" in sys.modules
+import numba
+answers.append(int(numba.njit(lambda x: hashing.mix(x))(np.uint64(5))))
+print(json.dumps([*answers, loaded]))
+"""
+
+
+def test_compiled_kernels_need_no_compiler_and_leave_it_as_it_is(compiled) -> None:
+    folder, first = compiled
+    surroundings = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    done = subprocess.run([sys.executable, "-c", ALONE], env=surroundings, stdout=subprocess.PIPE, check=True)
+    checked = bool(cache.config.BOUNDSCHECK)
+    assert json.loads(done.stdout) == [first["mix"], first["labels"], first["mix"], checked]
+
+
+class Pair(NamedTuple):
+    """Two values, of one type or of two."""
+
+    a: Any
+    b: Any
+
+
+NUMBERS = [np.dtype(kind) for kind in ("?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "f", "d")]
+VALUES = [
+    *(0, -1, 2**31, 2**63 - 1, 2**63, 2**64 - 1, -(2**63), True, 1.5, None, (), (1, 2), (1, 2.0), ((1,), np.uint8(1))),
+    *(kind.type(1) for kind in NUMBERS),
+    *(np.zeros(3, kind) for kind in NUMBERS),
+    *(np.zeros((4, 6)), np.zeros((4, 6), order="F"), np.zeros((4, 6))[::2], np.zeros(6)[::2], np.zeros((0, 3))),
+    *(np.frombuffer(b"12345678"), (np.frombuffer(b"1", np.uint8), np.zeros(1, np.uint8))),
+    *(Pair(1, 2), Pair(1, 2.0), Pair(np.zeros(1), Pair(None, np.zeros(1))), Pair(np.zeros(1), np.frombuffer(b"8" * 8))),
+]
+ODD = np.zeros(9, "u1")[1:].view("u8")
+OTHERS = ["a", b"a", [1], {}, len, 2**64, np.zeros(1, ">i4"), np.zeros(1, "U1"), ODD, (1, "a")]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+def test_types_have_the_names_that_numba_gives_them(value: Any) -> None:
+    assert machine_code.type_name(value) == numba.typeof(value).name
+
+
+def test_values_that_are_told_apart_have_different_names_and_others_have_none() -> None:
+    assert [machine_code.type_name(value) for value in OTHERS] == [None] * len(OTHERS)
+    known: dict[Any, str | None] = {}
+    for value in (*VALUES, *OTHERS):
+        name = machine_code.type_name(value)
+        assert known.setdefault(machine_code.kind_of(value), name) == name, value
+
+
+def test_code_that_lacks_something_is_not_linked() -> None:
+    code = machine_code.MachineCode(b"", "wrapper", [], ["no_such_function_anywhere"])
+    assert machine_code.entry("none", code) is None
 
 
 def test_a_folder_of_somebody_else_is_not_trusted(tmp_path, monkeypatch) -> None:

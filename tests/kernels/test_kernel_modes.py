@@ -106,6 +106,7 @@ def test_compilations_are_watched():
         def watch(self, done, under_way):
             self.told.append((done, under_way))
 
+    importlib.import_module("likewise.kernels.compiler")
     watcher = Watcher()
     kernels.watch_compilation(watcher.watch)
     numba.njit(lambda x: x + 1)(1)

@@ -29,6 +29,7 @@ from likewise.index.segment import SetSegment, first_equal, grouped, new_rows, s
 from likewise.index.set_answers import answers_of, best_first, in_room, tables_of
 from likewise.index.store import FORMAT, Manifest
 from likewise.index.view import IndexView, SegmentView
+from likewise.kernels import entry_of
 from likewise.kernels.lookup import IndexAim, IndexHits, IndexQueries, sort_sets
 from likewise.kernels.one_query import answer_document
 from likewise.kernels.overlap import CONTAINMENT, JACCARD
@@ -46,8 +47,6 @@ TEXTS = 1 << 8
 SETS = 1 << 9
 """Sets that a thread sketches in one call."""
 MEASURES = ("jaccard", "containment")
-FIRST = np.zeros(1, np.int64)
-"""The row of a chunk of one document."""
 _fraction = cache(least_fraction)
 
 
@@ -343,22 +342,22 @@ class MinHashScheme(IndexScheme):
 
     def _similar_to(self, view: IndexView, text: str, question: IndexQuestion, owner: str) -> ScoredPairs:
         """Answer one document, in one call of a kernel."""
-        shingler, aim = self.shingler, self._aim(view, question)
+        shingler = self.shingler
         assert shingler is not None
         try:
             chunk = shingler.prepare(TextChunk.of_text(text))
         except ParameterError as error:
             raise ParameterError(f"{owner}: {error}") from error
-        recipe = shingler.recipe_for(chunk, FIRST)
+        query = view.prepared(question, lambda: self._one_document(view, question, shingler))
+        return best_first(in_room(lambda hits, _: query.ask(chunk.data, hits), 0, 1, query.aim))
+
+    def _one_document(self, view: IndexView, question: IndexQuestion, shingler: Shingler) -> _OneDocument:
+        """Return what all queries of one document have in common; a shingler of an index has one recipe for all."""
+        aim, recipe = self._aim(view, question), shingler.recipe()
         if self.left_out is not None:
             recipe = recipe._replace(common=self.left_out)
         bands, rows = self.banding.b if aim.measure == JACCARD else 0, self.banding.r
-        tables, sketch, seeds = view.laid_out(tables_of), self.minhash.code, self.seeds
-
-        def ask(hits: IndexHits, _: int) -> Any:
-            return answer_document(chunk.data, recipe, sketch, seeds, rows, bands, tables, aim, hits)
-
-        return best_first(in_room(ask, 0, 1, aim))
+        return _OneDocument(aim, (recipe, self.minhash.code, self.seeds, rows, bands, view.laid_out(tables_of), aim))
 
     def similar(self, view: IndexView, sets: Sets, question: IndexQuestion, threads: int) -> ScoredPairs:
         """Answer queries that are sets, the elements of each in ascending order."""
@@ -369,6 +368,20 @@ class MinHashScheme(IndexScheme):
     def items(self, view: IndexView, rows: Ints) -> list[str]:
         """Return documents as they were added."""
         return [chunk.text(row) for chunk, row in map(view.chunk_at, rows.tolist())]
+
+
+class _OneDocument:
+    """What queries of one document have in common, with the machine code for their types."""
+
+    def __init__(self, aim: IndexAim, shared: tuple[Any, ...]) -> None:
+        self.aim, self._shared = aim, shared
+        self._entry: Any = None
+
+    def ask(self, data: Any, hits: IndexHits) -> Any:
+        """Ask for the answers to a document; return what lookup.answer does."""
+        if self._entry is None:
+            self._entry = entry_of(answer_document, data, *self._shared, hits)
+        return self._entry(data, *self._shared, hits)
 
 
 def _given_sets(items: Any, owner: str, threads: int) -> Sets:

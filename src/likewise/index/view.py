@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -213,6 +213,7 @@ class IndexView:
         self.segments = [SegmentView(snapshot, entry, where, sound) for entry in manifest.segments]
         self.starts: Ints = np.cumsum([0, *(entry.rows for entry in manifest.segments)]).astype(np.int64)
         self._laid_out: Any = None
+        self._prepared: dict[Hashable, Any] = {}
 
     def laid_out(self, layout: Callable[[IndexView], T]) -> T:
         """Return what kernels take: what `layout` makes, once, of the arrays that queries read, which are fetched."""
@@ -220,6 +221,13 @@ class IndexView:
             self._fetch_all()
             self._laid_out = layout(self)
         made: T = self._laid_out
+        return made
+
+    def prepared(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what queries of one kind have in common, made for the first of them."""
+        if key not in self._prepared:
+            self._prepared[key] = make()
+        made: T = self._prepared[key]
         return made
 
     def _fetch_all(self) -> None:

@@ -1,36 +1,51 @@
-"""Machine code of the kernels: what came with the wheel, what this machine compiled earlier, and how it is loaded.
+"""Files of machine code of the kernels: what came with the wheel, and what this machine compiled earlier.
 
 There is one file for every kernel and list of argument types, written whole or not at all, and a folder of them for
 every state of these sources. A wheel for a platform carries such a folder, compiled for a baseline processor; it is
 used if Numba's version and the processor at hand allow. Whatever is missing there is compiled for this very processor
 and kept in the user's cache.
 
-Numba's own cache keeps two files for every function, checks the date of its source, and makes all of the compiler ready
-before it loads anything, which takes longer than loading.
+A file has two parts: the code that machine_code.py makes callable, and what only the compiler needs, when another
+kernel that calls this one is compiled. Nothing here imports Numba.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import json
 import os
 import pickle
 import platform
+import struct
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import numba
 from llvmlite import binding
-from numba.core import compiler, serialize
-from numba.core.runtime.nrt import rtsys
 
-config: Any = numba.config
+HARMLESS = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER")
+"""Settings of Numba that change nothing about the code that it makes."""
+
+
+def _settings() -> Any:
+    """Return the settings of Numba, which is imported only if somebody has changed or imported it."""
+    changed = any(name.startswith("NUMBA_") and name not in HARMLESS for name in os.environ)
+    if changed or "numba" in sys.modules or os.path.exists(".numba_config.yaml"):
+        import numba
+
+        return numba.config
+    return SimpleNamespace(DISABLE_JIT=0, BOUNDSCHECK=None, OPT=3)
+
+
+config: Any = _settings()
+USUAL = not config.DISABLE_JIT and not config.BOUNDSCHECK
+"""Whether kernels are compiled in the usual way, so that their code can be loaded without the compiler."""
 
 NATIVE = "LIKEWISE_NATIVE"
 """Set in the environment, the kernels that came with the wheel are left aside, and compiled for this processor."""
@@ -39,10 +54,12 @@ SHIPPED = Path(__file__).parent / "compiled"
 """Where a wheel for a platform has its machine code, and in TARGET what it is for."""
 TARGET = "target.json"
 SUFFIX = ".code"
-FORMAT = b"1"
+FORMAT = b"2"
 """To be counted up when files are written in another way."""
-CHECK = 16
-"""Bytes before the content of a file that tell whether it is whole."""
+CHECK, LENGTH = 16, "<Q"
+"""Before each part of a file: the bytes that tell whether it is whole, and its length."""
+NOT_COMPILED = ("cache.py", "machine_code.py")
+"""Sources here of which no machine code is made."""
 
 BASELINES = {
     ("linux", "x86_64"): "x86-64-v3", ("darwin", "x86_64"): "x86-64-v3", ("win32", "AMD64"): "x86-64-v3",
@@ -63,16 +80,21 @@ def sources() -> str:
     """Return a digest of the kernels' sources: machine code is of one state of them, for kernels inline each other."""
     digest = hashlib.sha256(FORMAT)
     for source in sorted(Path(__file__).parent.glob("*.py")):
-        if source.name != Path(__file__).name:
+        if source.name not in NOT_COMPILED:
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _numba_version() -> str:
+    return version("numba")
 
 
 @functools.cache
 def cache_directory() -> Path | None:
     """Return the folder for compiled kernels, created if necessary; None if no location is writable."""
     digest = hashlib.sha256(sources().encode())
-    digest.update(f"{numba.__version__} {platform.machine()} {platform.python_version()}".encode())
+    digest.update(f"{_numba_version()} {platform.machine()} {platform.python_version()}".encode())
     mode = "".join(str(int(flag)) for flag in (config.DISABLE_JIT, config.BOUNDSCHECK or 0))
     return user_folder(f"kernels/{digest.hexdigest()[:16]}-{mode}", os.environ.get("NUMBA_CACHE_DIR"))
 
@@ -111,7 +133,7 @@ def shipped() -> tuple[Path, tuple[Any, ...]] | None:
 def made_for() -> list[str]:
     """Return what machine code of the wheel must have been made for and by, to be used here."""
     python = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
-    return [sources(), numba.__version__, python, sys.platform, platform.machine()]
+    return [sources(), _numba_version(), python, sys.platform, platform.machine()]
 
 
 def _has(features: tuple[str, ...]) -> bool:
@@ -132,122 +154,43 @@ def is_compiled(*names: str) -> bool:
     return all(any(any(folder.glob(f"{name}-*{SUFFIX}")) for folder in folders) for name in names)
 
 
-class KernelCache:
-    """The machine code of one kernel; takes the place of Numba's own cache of a function."""
+def code_file(name: str, types: Iterable[str], processor: tuple[Any, ...]) -> str:
+    """Return the name of the file of a kernel ("module.function") for these types of arguments."""
+    told = hashlib.sha256(f"{', '.join(types)} {list(processor)}".encode()).hexdigest()[:16]
+    return f"{name}-{told}{SUFFIX}"
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
 
-    @property
-    def cache_path(self) -> str | None:
-        """The folder in which compiled code is kept, for Numba's statistics."""
-        folder = cache_directory()
-        return None if folder is None else str(folder)
+def stored(name: str, types: Iterable[str], own_processor: tuple[Any, ...], parts: int = 1) -> Iterator[list[Any]]:
+    """Yield what is kept of a kernel, its first parts, from the wheel and then from the cache of this machine."""
+    came, own = shipped(), cache_directory()
+    types = list(types)
+    for folder, target in ([came] if came else []) + ([(own, own_processor)] if own else []):
+        with suppress(OSError, EOFError, struct.error), open(folder / code_file(name, types, target), "rb") as file:
+            found = [_read_part(file) for _ in range(parts)]
+            if None not in found:
+                yield [pickle.loads(part) for part in found if part is not None]
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the code for these types of arguments, ready to be called; None if it has to be compiled."""
-        came, own = shipped(), cache_directory()
-        if came is not None:
-            found = self._load(came[0] / self._file(sig, came[1]), target_context)
-            if found is not None:
-                return found
-        if own is not None:
-            found = self._load(own / self._file(sig, target_context.codegen().magic_tuple()), target_context)
-            if found is not None:
-                return found
-        _leave_scipy_out()
+
+def _read_part(file: Any) -> bytes | None:
+    """Read the next part of a file; None if it is damaged."""
+    check = file.read(CHECK)
+    (length,) = struct.unpack(LENGTH, file.read(struct.calcsize(LENGTH)))
+    if length > os.fstat(file.fileno()).st_size:
         return None
+    part: bytes = file.read(length)
+    return part if check == hashlib.blake2b(part, digest_size=CHECK).digest() else None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled; without a word if that is not possible, for the next run can compile it again."""
-        folder = cache_directory()
-        if folder is None or data.library.has_dynamic_globals:
-            return
-        content = serialize.dumps(_reduced(data))
-        with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, prefix="new-", delete=False) as file:
-            try:
-                file.write(hashlib.blake2b(content, digest_size=CHECK).digest() + content)
-                file.close()
-                os.replace(file.name, folder / self._file(sig, data.codegen.magic_tuple()))
-            except OSError:
-                os.unlink(file.name)
 
-    def enable(self) -> None:
-        """Do nothing: the cache is in use."""
-
-    disable = flush = enable
-
-    def _file(self, sig: Any, processor: tuple[Any, ...]) -> str:
-        types = hashlib.sha256(f"{sig} {processor}".encode()).hexdigest()[:16]
-        return f"{self._name}-{types}{SUFFIX}"
-
-    @staticmethod
-    def _load(path: Path, target_context: Any) -> Any:
-        """Return the code in a file; None if there is no such file, or if it is damaged."""
+def store(name: str, types: Iterable[str], processor: tuple[Any, ...], parts: Iterable[bytes]) -> None:
+    """Keep a kernel; without a word if that is not possible, for the next run can compile it again."""
+    folder = cache_directory()
+    if folder is None:
+        return
+    with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, prefix="new-", delete=False) as file:
         try:
-            content = path.read_bytes()
+            for part in parts:
+                file.write(hashlib.blake2b(part, digest_size=CHECK).digest() + struct.pack(LENGTH, len(part)) + part)
+            file.close()
+            os.replace(file.name, folder / code_file(name, types, processor))
         except OSError:
-            return None
-        check, content = content[:CHECK], content[CHECK:]
-        if check != hashlib.blake2b(content, digest_size=CHECK).digest():
-            return None
-        rtsys.initialize(target_context)
-        (name, machine_code, bitcode, symbols), *others = pickle.loads(content)
-        library = target_context.codegen().create_library(name)
-        library.enable_object_caching()
-        library._set_compiled_object(machine_code)
-        library._finalize_final_module()
-        library.codegen._engine._defined_symbols.update(symbols)
-        library._get_module_for_linking = functools.cache(lambda: binding.parse_bitcode(bitcode))
-        return _rebuilt(target_context, library, *others)
-
-
-def _reduced(result: Any) -> tuple[Any, ...]:
-    """Return what makes up a compiled kernel, without what only takes time to load.
-
-    A function of Numba's that was inlined has an environment of its own, whose module is imported with it. Code without
-    Python objects reads nothing but constants from there, and most have none. The symbols are listed so that the
-    bitcode, which only a kernel that is compiled later needs, is not read for them.
-    """
-    (name, _, (machine_code, bitcode)), description, environment, signature, *_, environments = result._reduce()
-    module = result.library._get_module_for_linking()
-    symbols = [
-        one.name for kind in (module.functions, module.global_variables) for one in kind if not one.is_declaration
-    ]
-    library = name, machine_code, bitcode, symbols
-    return library, description, environment, signature, tuple(one for one in environments if one.consts)
-
-
-def _rebuilt(
-    target_context: Any, library: Any, description: Any, environment: Any, signature: Any, environments: Any
-) -> Any:
-    """Return a compiled kernel from its parts; the reverse of _reduced, after the library was loaded."""
-    entry = target_context.get_executable(library, description, environment)
-    for one in environments:
-        library.codegen.set_env(one.env_name, one)
-    return compiler.compile_result(
-        typing_context=target_context.typing_context, target_context=target_context, entry_point=entry,
-        type_annotation="", library=library, objectmode=False, lifted=(), fndesc=description, environment=environment,
-        signature=signature, reload_init=[], referenced_envs=environments,
-    )  # fmt: skip
-
-
-def _leave_scipy_out() -> None:
-    """Load Numba's array functions without SciPy, whose import takes a third of a command's start and no kernel needs.
-
-    Numba imports its linear algebra only to learn whether it is there; that it is installed is told without.
-    Functions of others that use it import it when they are compiled.
-    """
-    if "numba.np.arraymath" in sys.modules or "scipy.linalg" in sys.modules:
-        return
-    linalg: Any = importlib.import_module("numba.np.linalg")
-    check = getattr(linalg, "ensure_blas", None)
-    if check is None:
-        return
-    linalg.ensure_blas = lambda: None
-    try:
-        arraymath: Any = importlib.import_module("numba.np.arraymath")
-    finally:
-        linalg.ensure_blas = check
-    arraymath.ensure_blas = check
-    arraymath._HAVE_BLAS = importlib.util.find_spec("scipy") is not None
+            os.unlink(file.name)

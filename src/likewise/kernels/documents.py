@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, overload
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
 from likewise.kernels.hashtable import NOBODY, largest_set, owned_table, slot_of, table_bits, without
 from likewise.kernels.probe import meet, neighbours
@@ -114,7 +112,7 @@ def document_units(data, start, stop, how, room, out):
     return WRITERS[type(how)](data, start, stop, how, room, out)
 
 
-@overload(document_units, inline="always")
+@overload(document_units)
 def _document_units(data, start, stop, how, room, out):
     return WRITERS[how.instance_class]
 
@@ -139,10 +137,10 @@ def _chosen_shingles(data, start, stop, units, n, recipe, room, out):
     return writer(data, start, stop, units, n, recipe, room, out)
 
 
-@overload(_chosen_shingles, inline="always")
+@overload(_chosen_shingles)
 def _choose_shingles(data, start, stop, units, n, recipe, room, out):
     stops = recipe.types[recipe.fields.index("stops")]
-    return _all_shingles if isinstance(stops, types.NoneType) else _stop_shingles
+    return _all_shingles if stops.name == "none" else _stop_shingles
 
 
 @inner

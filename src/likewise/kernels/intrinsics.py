@@ -10,25 +10,12 @@ import ctypes
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
-from numba.np.numpy_support import carray
 
-from likewise.kernels import config, inner
+from likewise.kernels import Instruction, config, inner, overload
 
-
-def _pointer(context, address):
-    """Emit the conversion of a whole number to a pointer: Numba has no function for it."""
-
-    def emit(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
-
-    return types.voidptr(types.intp), emit
-
-
-_as_pointer: Any = None if config.DISABLE_JIT else intrinsic(_pointer)
+_as_pointer: Any = Instruction("as_pointer")
+_count: Any = Instruction("count_ones")
+carray: Any = Instruction("carray")
 
 
 def _words32(address, n):
@@ -77,18 +64,7 @@ def ones(x):
     return int(x).bit_count()
 
 
-@intrinsic
-def _instruction(context, word):
-    def code(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), code
-
-
-_count: Any = _instruction
-
-
-@overload(ones, inline="always")
+@overload(ones)
 def _ones(x):
     def count(x):
         return _count(x)
@@ -96,40 +72,19 @@ def _ones(x):
     return count
 
 
-def _trailing_zeros(context, x):
-    """Emit LLVM's instruction for it: Numba has no function of that name."""
-
-    def emit(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), emit
-
-
 def _trailing_zeros_interpreted(x):
     return np.uint64((int(x) & -int(x)).bit_length() - 1 if x else 64)
 
 
-trailing_zeros: Any = _trailing_zeros_interpreted if config.DISABLE_JIT else intrinsic(_trailing_zeros)
+trailing_zeros: Any = _trailing_zeros_interpreted if config.DISABLE_JIT else Instruction("trailing_zeros")
 """trailing_zeros(x): the number of zero bits below the lowest one bit of x; 64 if there is none."""
-
-
-def _eight_bytes(context, words, place):
-    """Emit one load from an address that need not be a multiple of eight: Numba indexes whole elements only."""
-
-    def emit(context, builder, signature, arguments):
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        first = builder.bitcast(array.data, cgutils.voidptr_t)
-        at = builder.bitcast(builder.gep(first, [arguments[1]]), ir.IntType(64).as_pointer())
-        return builder.load(at, align=1)
-
-    return types.uint64(words, types.uint64), emit
 
 
 def _eight_bytes_interpreted(words, place):
     return words.view(np.uint8)[int(place) : int(place) + 8].view(np.uint64)[0]
 
 
-eight_bytes: Any = _eight_bytes_interpreted if config.DISABLE_JIT else intrinsic(_eight_bytes)
+eight_bytes: Any = _eight_bytes_interpreted if config.DISABLE_JIT else Instruction("eight_bytes")
 """eight_bytes(words, place): the eight bytes from byte `place` on of an array of 64-bit words, the first one lowest."""
 
 
