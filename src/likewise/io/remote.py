@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib.util import find_spec
+from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -35,16 +36,18 @@ WEB = ("http", "https")
 READ_ONLY = (*WEB, "hf")
 """Schemes that are read and not written: the Hub would make a commit of every file."""
 
-TRIES = 6
-"""How often a request is made at most: with the pauses below, over about fifteen seconds."""
+TRIES = 8
+"""How often a request is made at most: with the pauses below, over about twenty seconds."""
+PATIENCE = 60.0
+"""Seconds after which a request is not made again."""
+FIRST_TRIES, FIRST_PATIENCE = 3, 8.0
+"""The same while a store has answered nothing yet: then the address is wrong, or there is no network, more often than
+that a request is lost."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 8.0
 """Seconds before the second try; each pause is up to twice as long as the one before, and at random, for others fail
 at the same moment."""
-CONNECT_SECONDS, SILENT_SECONDS = 10.0, 30.0
-"""How long a web server may take to accept a connection, and to send the next bytes."""
-
-CLIENT_TRIES = {"gcsfs": 3, "adlfs": 3}
-"""How often a request is made where the package itself makes it six times over half a minute, or four over a whole."""
+CONNECT_SECONDS, SILENT_SECONDS = 5.0, 15.0
+"""How long a server may take to accept a connection, and to send the next bytes, unless fsspec's configuration says."""
 LOGGERS = ("gcsfs", "google", "azure")
 """Packages that print warnings and traces of failed requests, unless the user sets the level; we say what failed."""
 
@@ -133,19 +136,63 @@ def _system(scheme: str, account: str | None, process: int) -> Any:
     import fsspec
 
     if scheme in WEB:
-        import aiohttp
-
-        patience = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
         return fsspec.filesystem(
-            "http", use_listings_cache=False, client_kwargs={"timeout": patience, "trust_env": True}
+            "http", use_listings_cache=False, client_kwargs={"timeout": _patience(), "trust_env": True}
         )
     if scheme == "memory":
         return fsspec.filesystem("memory")
     for name in LOGGERS:
         if (logger := logging.getLogger(name)).level == logging.NOTSET:
             logger.setLevel(logging.CRITICAL)
-    named = {} if account is None else {"account_name": account}
-    return fsspec.filesystem(scheme, use_listings_cache=False, **named)
+    named: dict[str, Any] = {} if account is None else {"account_name": account}
+    package = PACKAGES[scheme]
+    chosen = {name: value for one in ALIASES[package] for name, value in fsspec.config.conf.get(one, {}).items()}
+    if package == "s3fs":
+        named["config_kwargs"] = {
+            "connect_timeout": CONNECT_SECONDS, "read_timeout": SILENT_SECONDS,
+            **({} if os.environ.get("AWS_MAX_ATTEMPTS") else {"retries": {"total_max_attempts": 1}}),
+            **chosen.get("config_kwargs", {}),
+        }  # fmt: skip
+    if package == "gcsfs":
+        named["requests_timeout"] = chosen.get("requests_timeout", _patience())
+    system = fsspec.filesystem(scheme, use_listings_cache=False, **named)
+    _ask_once(system, package)
+    return system
+
+
+ALIASES = {
+    "s3fs": ("s3", "s3a"), "gcsfs": ("gs", "gcs"), "adlfs": ("abfs", "az", "abfss"), "huggingface_hub": ("hf",),
+}  # fmt: skip
+"""The names that fsspec's configuration has for a package's file system."""
+
+
+def _patience() -> Any:
+    """Return how long servers may be silent, for packages that are built on aiohttp."""
+    import aiohttp
+
+    return aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
+
+
+def _ask_once(system: Any, package: str) -> None:
+    """Let a package make each request once, where that can be said: it is repeated here, and for a bounded time.
+
+    Otherwise the packages for Google Cloud and Azure repeat it over half a minute and a whole one. Neither has a setting
+    for that; a version that keeps its own ways is only slower to give up.
+    """
+    if package == "s3fs":
+        system.retries = 1
+    elif package == "gcsfs":
+        once = getattr(type(system)._request, "__wrapped__", None)
+        if once is not None:
+            system._request = once.__get__(system)
+    elif package == "adlfs":
+        pipeline = getattr(system.service_client, "_pipeline", None)
+        for policy in getattr(pipeline, "_impl_policies", ()):
+            if hasattr(policy, "total_retries"):
+                policy.total_retries = 0
+        connection = getattr(getattr(pipeline, "_transport", None), "connection_config", None)
+        if connection is not None:
+            connection.timeout, connection.read_timeout = CONNECT_SECONDS, SILENT_SECONDS
 
 
 def account_in(url: str) -> str | None:
@@ -249,17 +296,28 @@ def store_errors(url: str, writing: bool = False) -> Iterator[None]:
         raise kind(f"{url}: {_refused(error) or _words(error)}") from error
 
 
+_answered: set[str] = set()
+"""The stores that have answered anything in this process."""
+
+
+def _store_of(url: str) -> str:
+    """Return by what a store is known: its kind and, of web servers and of Azure, the host."""
+    host = url.partition("://")[2].partition("/")[0]
+    return f"{scheme_of(url)}://{host if scheme_of(url) in WEB else host.partition('@')[2]}"
+
+
 def repeated(url: str, request: Callable[[], T], writing: bool = False) -> T:
     """Make a request, again if it fails in a way that may pass; raise one line when it does not."""
-    pause = FIRST_PAUSE
+    pause, begun, store = FIRST_PAUSE, time.monotonic(), _store_of(url)
     kind: type[LikewiseError] = OutputError if writing else InputError
-    tries = min(TRIES, CLIENT_TRIES.get(PACKAGES[scheme_of(url)], TRIES))
-    for attempt in range(1, tries + 1):
+    for attempt in count(1):
         try:
-            return request()
+            answer = request()
         except LikewiseError:
             raise
         except Exception as error:
+            if any(_status(cause) for cause in _causes(error)):
+                _answered.add(store)
             reason = _refused(error)
             if reason == CHANGED:
                 raise ChangedObject(f"{url}: {CHANGED}") from error
@@ -268,12 +326,15 @@ def repeated(url: str, request: Callable[[], T], writing: bool = False) -> T:
             if isinstance(error, FileNotFoundError) and not _transient(error):
                 gone = "there is no such bucket or folder" if writing else "there is no such object or bucket"
                 raise (OutputError if writing else MissingInput)(f"{url}: {gone}; check the name") from error
-            if attempt == tries:
+            tries, patience = (TRIES, PATIENCE) if store in _answered else (min(TRIES, FIRST_TRIES), FIRST_PATIENCE)
+            if attempt >= tries or time.monotonic() - begun > patience:
                 what = "written" if writing else "read"
-                raise kind(
-                    f"{url}: cannot be {what}: {tries} tries failed, the last because of {_words(error)};"
-                    " try again later"
-                ) from error
+                advice = "try again later" if store in _answered else "check the address and the network"
+                failed = "the try failed" if attempt == 1 else f"{attempt} tries failed, the last"
+                raise kind(f"{url}: cannot be {what}: {failed} because of {_words(error)}; {advice}") from error
+        else:
+            _answered.add(store)
+            return answer
         time.sleep(pause * random.uniform(0.5, 1.0))
         pause = min(LONGEST_PAUSE, 2 * pause)
     raise AssertionError("unreachable")
