@@ -1,6 +1,7 @@
 """Remote files: the same bytes as from files here, from every kind of store, whatever the network does."""
 
 import gc
+import inspect
 import io
 import itertools
 import json
@@ -35,8 +36,8 @@ from remote_servers import (
 
 import likewise
 from likewise.errors import InputError, LikewiseError, MissingInput, OutputError
-from likewise.io import mirror, remote, transfer
-from likewise.io.read import ReadOptions, open_source
+from likewise.io import disk, mirror, remote, transfer
+from likewise.io.read import ReadOptions, find, open_source
 from likewise.io.seals import changed_files
 from likewise.jobs.explain.run import explain_run
 
@@ -493,7 +494,9 @@ def test_one_failure_changes_nothing_and_many_are_one_line(request, local, kind,
 
 
 @pytest.mark.parametrize("silent", [True, False], ids=["silent", "closed"])
-@pytest.mark.parametrize("url", ["s3://bucket/a.jsonl", "gs://bucket/a.jsonl", "az://box/a.jsonl", "hf://datasets/o/n/a"])
+@pytest.mark.parametrize(
+    "url", ["s3://bucket/a.jsonl", "gs://bucket/a.jsonl", "az://box/a.jsonl", "hf://datasets/o/n/a"]
+)
 def test_a_store_that_does_not_answer_is_told_soon(quick, monkeypatch, url, silent):
     """No more than three times the silence that is allowed, whatever the package below would wait and repeat; how often
     and how long is the same of every store, and so is the line."""
@@ -708,6 +711,27 @@ def test_steps_of_a_killed_run_are_not_made_again(s3, local, tmp_path, moment, s
     assert [path for path in left if not path.is_relative_to(tmp_path / "here")] == []
     assert not spill or not list((tmp_path / spill).iterdir())
     assert spill == "" or not (tmp_path / "cache/likewise/remote").exists()
+
+
+FUNCTIONS = [name for name in likewise.__all__ if inspect.isfunction(getattr(likewise, name))]
+SPILLING = [name for name in FUNCTIONS if "spill" in inspect.signature(getattr(likewise, name)).parameters]
+"""The functions that have a folder for what does not fit in memory."""
+
+
+@pytest.mark.parametrize("name", SPILLING)
+def test_what_is_fetched_is_in_the_folder_of_spill(memory, monkeypatch, tmp_path, name):
+    seen = []
+
+    def look_up(url):
+        seen.append(disk.spill_folder())
+        raise MissingInput(f"{url}: not here")
+
+    monkeypatch.setattr(find, "look_up", look_up)
+    function = getattr(likewise, name)
+    with pytest.raises(MissingInput, match="not here"):
+        function(f"memory://{BUCKET}/no.parquet", spill=tmp_path)
+    assert seen == [tmp_path]
+    assert disk.spill_folder() is None
 
 
 def test_objects_without_tags_are_fetched_for_every_run(web):
