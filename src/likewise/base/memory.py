@@ -20,6 +20,8 @@ LEAST = 64 * MIB
 
 A_ROW = 16
 """How many times its size a document takes in memory: its bytes, its text, its shingles, and copies of them."""
+A_DOCUMENT = 120
+"""Bytes that a document takes whatever is in files: its fingerprint, its group, and its places in what is sorted."""
 ASSUMED = 4096 * MIB
 """Free memory assumed where the system does not report it."""
 
@@ -93,6 +95,20 @@ class Budget:
         if memory is not None and total < LEAST:
             raise ParameterError.of(owner, "memory", f"at least {LEAST // MIB}MiB", memory)
         return cls(total)
+
+    def beside(self, documents: int) -> Budget:
+        """Return what is left beside what so many documents take in any case: at least half."""
+        return Budget(max(self.total // 2, self.total - A_DOCUMENT * documents))
+
+    def too_many(self, documents: int) -> str | None:
+        """Say what is needed, if so many documents take more in any case than there is for them."""
+        taken = A_DOCUMENT * documents
+        if 2 * taken <= self.total:
+            return None
+        return (
+            f"{documents:,} documents take {taken / 1e9:.1f} GB of memory in any case, more than half of the"
+            f" {self.total / 1e9:.1f} GB that were given: the run may take {(taken + self.total // 2) / 1e9:.1f} GB"
+        )
 
     @property
     def texts(self) -> int:

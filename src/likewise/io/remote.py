@@ -176,8 +176,8 @@ def _patience() -> Any:
 def _ask_once(system: Any, package: str) -> None:
     """Let a package make each request once, where that can be said: it is repeated here, and for a bounded time.
 
-    Otherwise the packages for Google Cloud and Azure repeat it over half a minute and a whole one. Neither has a setting
-    for that; a version that keeps its own ways is only slower to give up.
+    Otherwise the packages for Google Cloud and Azure, which have no setting for it, repeat it over half a minute and a
+    whole one. A version that keeps its own ways is only slower to give up.
     """
     if package == "s3fs":
         system.retries = 1
