@@ -36,7 +36,7 @@ from remote_servers import (
 
 import likewise
 from likewise.errors import InputError, LikewiseError, MissingInput, OutputError
-from likewise.io import disk, mirror, remote, transfer
+from likewise.io import disk, mirror, remote, stores, transfer
 from likewise.io.read import ReadOptions, find, open_source
 from likewise.io.seals import changed_files
 from likewise.jobs.explain.run import explain_run
@@ -444,11 +444,11 @@ def test_what_is_wrong_is_said_in_one_line(s3, web, memory, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_PROFILE", "nobody")
         patch.delenv("AZURE_STORAGE_CONNECTION_STRING", raising=False)
-        remote._system.cache_clear()
+        stores.system_for.cache_clear()
         s3fs.S3FileSystem.clear_instance_cache()
         refused(f"s3://{BUCKET}/lines/a.jsonl", "ProfileNotFound: The config profile (nobody) could not be found")
         refused("abfs://container/a.jsonl", "there are no usable credentials (ValueError: unable to connect to account")
-    remote._system.cache_clear()
+    stores.system_for.cache_clear()
     s3fs.S3FileSystem.clear_instance_cache()
     web.files["/forbidden"] = None
     refused(f"{web.url}/forbidden", "permission denied")
@@ -501,7 +501,7 @@ def test_a_store_that_does_not_answer_is_told_soon(quick, monkeypatch, url, sile
     """No more than three times the silence that is allowed, whatever the package below would wait and repeat; how often
     and how long is the same of every store, and so is the line."""
     monkeypatch.setattr(remote, "_answered", set())
-    monkeypatch.setattr(remote, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(stores, "SILENT_SECONDS", 0.5)
     if url.startswith("hf") and silent:
         pytest.skip("the Hub's package has its own setting for that, HF_HUB_ETAG_TIMEOUT")
     taken = socket.create_server(("127.0.0.1", 0))
@@ -515,13 +515,13 @@ def test_a_store_that_does_not_answer_is_told_soon(quick, monkeypatch, url, sile
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
     system = fsspec.get_filesystem_class(url.partition(":")[0])
     system.clear_instance_cache()
-    remote._system.cache_clear()
+    stores.system_for.cache_clear()
     begun = time.monotonic()
     with pytest.raises(InputError, match=r"3 tries failed, the last because of .*; check the address and the network$"):
         open_source(url)
     assert time.monotonic() - begun < 10  # the packages alone take from half a minute to ten
     system.clear_instance_cache()
-    remote._system.cache_clear()
+    stores.system_for.cache_clear()
     taken.close()
 
 

@@ -8,7 +8,6 @@ the length of every answer is checked, and that each failure is one clear line.
 from __future__ import annotations
 
 import fnmatch
-import logging
 import os
 import random
 import time
@@ -16,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from typing import Any, TypeVar
@@ -24,17 +22,9 @@ from urllib.parse import unquote
 
 from likewise.base.extras import missing
 from likewise.errors import InputError, LikewiseError, MissingInput, OutputError
+from likewise.io.stores import PACKAGES, READ_ONLY, WEB, system_for
 
 T = TypeVar("T")
-
-PACKAGES = {
-    "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs",
-    "hf": "huggingface_hub", "http": "aiohttp", "https": "aiohttp", "memory": "fsspec",
-}  # fmt: skip
-"""The package that reads the URLs of a scheme; "memory" is for tests."""
-WEB = ("http", "https")
-READ_ONLY = (*WEB, "hf")
-"""Schemes that are read and not written: the Hub would make a commit of every file."""
 
 TRIES = 8
 """How often a request is made at most: with the pauses below, over about twenty seconds."""
@@ -46,11 +36,6 @@ that a request is lost."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 8.0
 """Seconds before the second try; each pause is up to twice as long as the one before, and at random, for others fail
 at the same moment."""
-CONNECT_SECONDS, SILENT_SECONDS = 5.0, 15.0
-"""How long a server may take to accept a connection, and to send the next bytes, unless fsspec's configuration says."""
-LOGGERS = ("gcsfs", "google", "azure")
-"""Packages that print warnings and traces of failed requests, unless the user sets the level; we say what failed."""
-
 VERSIONS = (
     "ETag", "etag", "generation", "VersionId", "version_id", "xet_hash", "blob_id", "Last-Modified", "LastModified",
     "last_modified", "mtime", "created",
@@ -130,71 +115,6 @@ def check_scheme(url: str, writing: bool = False) -> None:
         raise kind(f"{url}: the URL names no {what}; complete it")
 
 
-@cache
-def _system(scheme: str, account: str | None, process: int) -> Any:
-    """Return the file system for a scheme, and of Azure for an account; a forked process has its own."""
-    import fsspec
-
-    if scheme in WEB:
-        return fsspec.filesystem(
-            "http", use_listings_cache=False, client_kwargs={"timeout": _patience(), "trust_env": True}
-        )
-    if scheme == "memory":
-        return fsspec.filesystem("memory")
-    for name in LOGGERS:
-        if (logger := logging.getLogger(name)).level == logging.NOTSET:
-            logger.setLevel(logging.CRITICAL)
-    named: dict[str, Any] = {} if account is None else {"account_name": account}
-    package = PACKAGES[scheme]
-    chosen = {name: value for one in ALIASES[package] for name, value in fsspec.config.conf.get(one, {}).items()}
-    if package == "s3fs":
-        named["config_kwargs"] = {
-            "connect_timeout": CONNECT_SECONDS, "read_timeout": SILENT_SECONDS,
-            **({} if os.environ.get("AWS_MAX_ATTEMPTS") else {"retries": {"total_max_attempts": 1}}),
-            **chosen.get("config_kwargs", {}),
-        }  # fmt: skip
-    if package == "gcsfs":
-        named["requests_timeout"] = chosen.get("requests_timeout", _patience())
-    system = fsspec.filesystem(scheme, use_listings_cache=False, **named)
-    _ask_once(system, package)
-    return system
-
-
-ALIASES = {
-    "s3fs": ("s3", "s3a"), "gcsfs": ("gs", "gcs"), "adlfs": ("abfs", "az", "abfss"), "huggingface_hub": ("hf",),
-}  # fmt: skip
-"""The names that fsspec's configuration has for a package's file system."""
-
-
-def _patience() -> Any:
-    """Return how long servers may be silent, for packages that are built on aiohttp."""
-    import aiohttp
-
-    return aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
-
-
-def _ask_once(system: Any, package: str) -> None:
-    """Let a package make each request once, where that can be said: it is repeated here, and for a bounded time.
-
-    Otherwise the packages for Google Cloud and Azure, which have no setting for it, repeat it over half a minute and a
-    whole one. A version that keeps its own ways is only slower to give up.
-    """
-    if package == "s3fs":
-        system.retries = 1
-    elif package == "gcsfs":
-        once = getattr(type(system)._request, "__wrapped__", None)
-        if once is not None:
-            system._request = once.__get__(system)
-    elif package == "adlfs":
-        pipeline = getattr(system.service_client, "_pipeline", None)
-        for policy in getattr(pipeline, "_impl_policies", ()):
-            if hasattr(policy, "total_retries"):
-                policy.total_retries = 0
-        connection = getattr(getattr(pipeline, "_transport", None), "connection_config", None)
-        if connection is not None:
-            connection.timeout, connection.read_timeout = CONNECT_SECONDS, SILENT_SECONDS
-
-
 def account_in(url: str) -> str | None:
     """Return the account in a URL of Azure, if it names one; the environment may name another.
 
@@ -210,7 +130,7 @@ def system_of(url: str) -> Any:
     check_scheme(url)
     account = account_in(url)
     with store_errors(url):
-        system = _system(scheme_of(url), account, os.getpid())
+        system = system_for(scheme_of(url), account, os.getpid())
         told = None if account is None else system.service_client.account_name
     if told != account:
         raise InputError(
