@@ -127,18 +127,20 @@ class ClusterRows(Rows):
     """A table that the cluster has written, a folder of Parquet files; it is there as long as this process."""
 
     def __init__(self, frame: Any, length: int, spill: str | Path | None) -> None:
-        scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=spill))
+        scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=spill)).absolute()
         atexit.register(shutil.rmtree, scratch, ignore_errors=True)
         self.session = frame.sparkSession
         self.folder = scratch / "table"
         place = os.fspath(self.folder)
         write_frame(frame, folder_at(self.session, place if is_connect(self.session) else f"file://{place}"))
         self._length = length
-        self._schema = pa.schema([pa.field(one.name, one.type) for one in self._files()[0].schema_arrow])
+        paths = self._paths()
+        known = pq.read_schema(paths[0]) if paths else frame.limit(0).toArrow().schema
+        self._schema = pa.schema([pa.field(one.name, one.type) for one in known])
 
-    def _files(self) -> list[Any]:
+    def _paths(self) -> list[Path]:
         """Return the files, in the order of the rows."""
-        return [pq.ParquetFile(path) for path in sorted(self.folder.glob("*.parquet"))]
+        return sorted(self.folder.glob("*.parquet"))
 
     @property
     def frame(self) -> Any:
@@ -157,8 +159,9 @@ class ClusterRows(Rows):
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows, or some columns of them, in batches."""
-        for file in self._files():
-            yield from file.iter_batches(ROWS, columns=None if columns is None else list(columns))
+        for path in self._paths():
+            with pq.ParquetFile(path) as file:
+                yield from file.iter_batches(ROWS, columns=None if columns is None else list(columns))
 
     def take(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
         """Return a few rows by their numbers."""
