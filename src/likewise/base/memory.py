@@ -22,6 +22,8 @@ A_ROW = 16
 """How many times its size a document takes in memory: its bytes, its text, its shingles, and copies of them."""
 A_DOCUMENT = 120
 """Bytes that a document takes whatever is in files: its fingerprint, its group, and its places in what is sorted."""
+PROCESS = 200 * MIB
+"""Bytes of the interpreter, the libraries and their buffers."""
 ASSUMED = 4096 * MIB
 """Free memory assumed where the system does not report it."""
 
@@ -101,13 +103,14 @@ class Budget:
         return Budget(max(self.total // 2, self.total - A_DOCUMENT * documents))
 
     def too_many(self, documents: int) -> str | None:
-        """Say what is needed, if so many documents take more in any case than there is for them."""
+        """Say what the run may take, if that is more than the budget because of what documents take in any case."""
         taken = A_DOCUMENT * documents
-        if 2 * taken <= self.total:
+        needed = PROCESS + taken + 3 * self.beside(documents).total // 4  # which is never all used at once
+        if 4 * taken <= self.total or needed <= self.total:
             return None
         return (
-            f"{documents:,} documents take {taken / 1e9:.1f} GB of memory in any case, more than half of the"
-            f" {self.total / 1e9:.1f} GB that were given: the run may take {(taken + self.total // 2) / 1e9:.1f} GB"
+            f"{documents:,} documents take {taken / 1e9:.2f} GB of memory in any case, and the run may take"
+            f" {needed / 1e9:.2f} GB in place of the {self.total / 1e9:.2f} GB that were given"
         )
 
     @property
