@@ -10,7 +10,9 @@ from likewise.spark import corpus, exchange, executor, rounds
 
 
 @pytest.mark.parametrize(
-    ("days", "large"), [(2, False), (3, True), pytest.param(3, False, marks=pytest.mark.soak)], ids=str
+    ("days", "large"),
+    [(2, False), (2, True), *(pytest.param(3, large, marks=pytest.mark.soak) for large in (False, True))],
+    ids=str,
 )
 def test_days_one_after_another(spark, tmp_path, monkeypatch, days, large):
     """The first day is found by the local engine, the others on Spark; the second one reads small files first.

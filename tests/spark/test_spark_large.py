@@ -91,10 +91,10 @@ def test_documents_meet_by_themselves(spark, large, monkeypatch, tmp_path, direc
 @pytest.mark.parametrize(
     ("settings", "across"),
     [
-        ({"id": "name"}, False),
+        pytest.param({"id": "name"}, False, marks=pytest.mark.soak),
         ({"k": 2, "certify": 100}, False),
         ({"id": "name", "below": 0.95}, False),
-        ({}, True),
+        pytest.param({}, True, marks=pytest.mark.soak),
         ({"id": "name", "k": 1, "estimate": True}, True),
     ],
     ids=str,
