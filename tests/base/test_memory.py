@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
-from likewise.base.memory import LEAST, MIB, UNLIMITED, Budget, free_memory, parse_size, peak_memory
+from likewise.base import memory
+from likewise.base.memory import A_DOCUMENT, LEAST, MIB, UNLIMITED, Budget, free_memory, parse_size, peak_memory
 from likewise.errors import ParameterError
 
 
@@ -98,3 +99,18 @@ def test_peak_memory_is_of_this_process():
     assert 5 * MIB < first < 200 * MIB
     assert then - first > 40 * MIB
     assert peak_memory() > 300 * MIB
+
+
+def test_what_documents_take_in_any_case_is_set_aside(monkeypatch):
+    """Of a budget at least half is left for the rest; a run of more documents than fit says what it may take."""
+    budget = Budget(1000 * A_DOCUMENT)
+    assert [budget.beside(n).total // A_DOCUMENT for n in (0, 100, 500, 501, 10**6)] == [1000, 900, 500, 500, 500]
+    assert budget.too_many(250) is None
+    texts = ["to be or not to be, that is the question", "a rose is a rose is a rose is a rose"] * 50
+    assert likewise.dedup(texts, memory="64MiB").stats["notes"] == []
+    monkeypatch.setattr(memory, "A_DOCUMENT", 10**6)
+    found = likewise.dedup(texts, memory="64MiB").stats["notes"]
+    assert found == [
+        "100 documents take 0.10 GB of memory in any case, and the run may take 0.33 GB in place of the 0.07 GB that"
+        " were given"
+    ]

@@ -242,22 +242,23 @@ def now_and_then(rate: float, seed: int, kinds: tuple[str, ...] = FAULTS) -> Cal
 def impatient() -> Iterator[None]:
     """Let web servers be silent for less than a slow answer takes; elsewhere a test that has to wait for the processor
     would take its server for a slow one."""
-    from likewise.io import remote
+
+    from likewise.io import stores
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote, "SILENT_SECONDS", SLOW / 2)
-        remote._system.cache_clear()
+        patch.setattr(stores, "SILENT_SECONDS", SLOW / 2)
+        stores.system_for.cache_clear()
         yield
-    remote._system.cache_clear()
+    stores.system_for.cache_clear()
 
 
 @contextmanager
 def quick_tries(folder: Path) -> Iterator[None]:
     """Let tries follow each other at once, and files that are fetched be in a folder of the test."""
-    from likewise.io import disk, mirror, remote
+    from likewise.io import disk, mirror, remote, stores
 
     def forget() -> None:
-        remote._system.cache_clear()
+        stores.system_for.cache_clear()
         mirror._mirror_folder.cache_clear()
 
     with pytest.MonkeyPatch.context() as patch:

@@ -107,19 +107,19 @@ def test_an_error_of_the_disk_comes_out_and_leaves_no_thread():
 # in memory as long as there is room
 
 
-@given(CHUNKS, st.none() | st.integers(0, 400), st.integers(1, 3))
-def test_documents_go_to_a_file_when_there_are_too_many(made, limit, threads):
+@given(CHUNKS, st.none() | st.integers(0, 400), st.integers(1, 3), st.sampled_from([0, 7]))
+def test_documents_go_to_a_file_when_there_are_too_many(made, limit, threads, each):
     chunks = [chunk_of(texts, before, after) for before, texts, after in made]
     total = sum(len(text.encode()) for _, texts, _ in made for text in texts)
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "texts", "wb") as out:
         begun = []
-        builder = TextBuilder(limit, lambda: begun.append(True) or out, threads)
+        builder = TextBuilder(limit, lambda: begun.append(True) or out, threads, each)
         for chunk in chunks:
             builder.add(chunk)
         held, table = builder.finish()
         out.flush()
         assert builder.bytes == total
-        spilled = limit is not None and total > limit
+        spilled = limit is not None and total + each * sum(map(len, chunks)) > limit
         assert begun == [True] * spilled
         assert (table is not None) == spilled
         kept = stored_chunks(Path(folder) / "texts", table) if spilled else list(held)

@@ -6,11 +6,24 @@ from spark_corpora import documents, settled, table
 
 import likewise
 from likewise.errors import IncompatibleError
+from likewise.spark import corpus, exchange, executor, rounds
 
 
-@pytest.mark.parametrize("days", [2, pytest.param(3, marks=pytest.mark.soak)])
-def test_days_one_after_another(spark, tmp_path, days):
-    """The first day is found by the local engine, the others on Spark; the second one reads small files first."""
+@pytest.mark.parametrize(
+    ("days", "large"),
+    [(2, False), (2, True), *(pytest.param(3, large, marks=pytest.mark.soak) for large in (False, True))],
+    ids=str,
+)
+def test_days_one_after_another(spark, tmp_path, monkeypatch, days, large):
+    """The first day is found by the local engine, the others on Spark; the second one reads small files first.
+
+    large: candidates and rows with a duplicate stay on the cluster.
+    """
+    if large:
+        monkeypatch.setattr(corpus, "LARGE", 0)
+        monkeypatch.setattr(exchange, "LEAST", 100)
+        monkeypatch.setattr(rounds, "REMAINDER", 60)
+        monkeypatch.setattr(executor, "verify", None)
     texts = documents(600)
     rows = [table(texts[:200]), table(texts[200:400], seed=6), table(texts[400:], seed=7)][:days]
     for number, day in enumerate(rows):

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spark_corpora import documents, table, templates
+from spark_corpora import documents, in_order, table, templates
 from test_spark_dedup import agree
 
 import likewise
@@ -43,7 +43,7 @@ def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("likewise.spark.spread.SpreadTables._certify", fail)
+        patch.setattr("likewise.spark.spread.certify", fail)
         with pytest.raises(KeyboardInterrupt):
             likewise.dedup(given, engine="spark", out=tmp_path / "out", **settings)
     found = likewise.dedup(given, engine="spark", out=tmp_path / "out", **settings)
@@ -86,6 +86,39 @@ def test_documents_meet_by_themselves(spark, large, monkeypatch, tmp_path, direc
     assert found.stats["details"]["expected_recall"] == pytest.approx(local.stats["details"]["expected_recall"])
     assert is_connect(spark) or steps["meetings"]["shuffle_write_bytes"] > 0
     assert crowded[0].blocks.max() > 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "across"),
+    [
+        pytest.param({"id": "name"}, False, marks=pytest.mark.soak),
+        ({"k": 2, "certify": 100}, False),
+        ({"id": "name", "below": 0.95}, False),
+        pytest.param({}, True, marks=pytest.mark.soak),
+        ({"id": "name", "k": 1, "estimate": True}, True),
+    ],
+    ids=str,
+)
+def test_the_table_of_pairs_is_made_on_the_cluster(spark, large, monkeypatch, tmp_path, settings, across):
+    """The same rows in the same order; equal sets and empty documents on both sides, groups that are abridged."""
+    monkeypatch.setattr(expand, "MAX_LISTED", 150)
+    monkeypatch.setattr(expand, "LISTED_PER_ITEM", 0)
+    monkeypatch.setattr(executor, "verify", None)
+    texts = documents(200)
+    texts += [texts[2]] * 12 + ["", " "]
+    sides = [table(texts)] if not across else [table([*texts[:90], texts[2], ""]), table(texts[90:], seed=6)]
+    asked = {"threshold": 0.6, "method": "lsh", **settings}
+    local = likewise.pairs(*sides, **asked)
+    found = likewise.pairs(*map(spark.createDataFrame, sides), **asked)
+    assert found.table.to_pylist() == local.table.to_pylist()
+    assert in_order(found.pairs) == local.table.to_pylist()
+    assert len(found) == len(local) > 20
+    assert found.stats["counts"] == local.stats["counts"]
+    assert found.stats["certificate"] == local.stats["certificate"]
+    assert found.stats["details"].get("abridged") == local.stats["details"].get("abridged")
+    assert found.save(tmp_path / "out") == tmp_path / "out"
+    assert in_order(spark.read.parquet(str(tmp_path / "out" / "pairs.parquet"))) == local.table.to_pylist()
+    assert pq.read_table(found.save(tmp_path / "pairs.parquet")).to_pylist() == local.table.to_pylist()
 
 
 def both_ways(pairs):

@@ -15,6 +15,7 @@ from likewise.base.arrays import Texts, to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.base.words import counted
 from likewise.errors import ParameterError
+from likewise.io.disk import with_spill
 from likewise.io.read import ReadOptions, open_source
 from likewise.io.workspace import Workspace
 from likewise.jobs.result import Result
@@ -59,6 +60,7 @@ class Articles(Result):
         return f"{pages} with {articles}, {counts['clusters']:,} of them on several pages"
 
 
+@with_spill
 def articles(
     pages: Any,
     *,

@@ -20,6 +20,10 @@ LEAST = 64 * MIB
 
 A_ROW = 16
 """How many times its size a document takes in memory: its bytes, its text, its shingles, and copies of them."""
+A_DOCUMENT = 120
+"""Bytes that a document takes whatever is in files: its fingerprint, its group, and its places in what is sorted."""
+PROCESS = 200 * MIB
+"""Bytes of the interpreter, the libraries and their buffers."""
 ASSUMED = 4096 * MIB
 """Free memory assumed where the system does not report it."""
 
@@ -93,6 +97,21 @@ class Budget:
         if memory is not None and total < LEAST:
             raise ParameterError.of(owner, "memory", f"at least {LEAST // MIB}MiB", memory)
         return cls(total)
+
+    def beside(self, documents: int) -> Budget:
+        """Return what is left beside what so many documents take in any case: at least half."""
+        return Budget(max(self.total // 2, self.total - A_DOCUMENT * documents))
+
+    def too_many(self, documents: int) -> str | None:
+        """Say what the run may take, if that is more than the budget because of what documents take in any case."""
+        taken = A_DOCUMENT * documents
+        needed = PROCESS + taken + 3 * self.beside(documents).total // 4  # which is never all used at once
+        if 4 * taken <= self.total or needed <= self.total:
+            return None
+        return (
+            f"{documents:,} documents take {taken / 1e9:.2f} GB of memory in any case, and the run may take"
+            f" {needed / 1e9:.2f} GB in place of the {self.total / 1e9:.2f} GB that were given"
+        )
 
     @property
     def texts(self) -> int:

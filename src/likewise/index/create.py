@@ -21,7 +21,7 @@ from likewise.index.redis_server import EXAMPLE, SCHEMES, is_url
 from likewise.index.set_scheme import DEFAULT_ITEMS, MinHashScheme
 from likewise.index.store import COMMON, Manifest, Snapshot, Store
 from likewise.index.vector_scheme import VectorScheme, empty_manifest
-from likewise.io.remote import PACKAGES
+from likewise.io.stores import PACKAGES
 from likewise.jobs.against import EarlierRun
 from likewise.search.vectors.spaces import SPACES
 

@@ -11,11 +11,12 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import wraps
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,9 @@ from numpy.typing import NDArray
 
 from likewise.errors import OutputError
 from likewise.kernels.cache import user_folder
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 WORK, MANIFEST = ".likewise", "run.json"
 """The hidden folder in the folder of a result for what a run needs, and the file that is written last."""
@@ -229,6 +233,17 @@ def kept_in(folder: str | os.PathLike[str] | None) -> Iterator[None]:
         yield
     finally:
         keep_in(before)
+
+
+def with_spill(function: Callable[P, T]) -> Callable[P, T]:
+    """Let what a function fetches be kept in the folder of its parameter `spill`."""
+
+    @wraps(function)
+    def kept(*args: P.args, **kwargs: P.kwargs) -> T:
+        with kept_in(cast("str | None", kwargs.get("spill"))):
+            return function(*args, **kwargs)
+
+    return kept
 
 
 def spill_folder() -> Path | None:

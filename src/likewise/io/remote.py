@@ -8,7 +8,6 @@ the length of every answer is checked, and that each failure is one clear line.
 from __future__ import annotations
 
 import fnmatch
-import logging
 import os
 import random
 import time
@@ -16,38 +15,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from importlib.util import find_spec
+from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from likewise.base.extras import missing
 from likewise.errors import InputError, LikewiseError, MissingInput, OutputError
+from likewise.io.stores import PACKAGES, READ_ONLY, WEB, system_for
 
 T = TypeVar("T")
 
-PACKAGES = {
-    "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs",
-    "hf": "huggingface_hub", "http": "aiohttp", "https": "aiohttp", "memory": "fsspec",
-}  # fmt: skip
-"""The package that reads the URLs of a scheme; "memory" is for tests."""
-WEB = ("http", "https")
-READ_ONLY = (*WEB, "hf")
-"""Schemes that are read and not written: the Hub would make a commit of every file."""
-
-TRIES = 6
-"""How often a request is made at most: with the pauses below, over about fifteen seconds."""
+TRIES = 8
+"""How often a request is made at most: with the pauses below, over about twenty seconds."""
+PATIENCE = 60.0
+"""Seconds after which a request is not made again."""
+FIRST_TRIES, FIRST_PATIENCE = 3, 8.0
+"""The same while a store has answered nothing yet: then the address is wrong, or there is no network, more often than
+that a request is lost."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 8.0
 """Seconds before the second try; each pause is up to twice as long as the one before, and at random, for others fail
 at the same moment."""
-CONNECT_SECONDS, SILENT_SECONDS = 10.0, 30.0
-"""How long a web server may take to accept a connection, and to send the next bytes."""
-
-CLIENT_TRIES = {"gcsfs": 3, "adlfs": 3}
-"""How often a request is made where the package itself makes it six times over half a minute, or four over a whole."""
-LOGGERS = ("gcsfs", "google", "azure")
-"""Packages that print warnings and traces of failed requests, unless the user sets the level; we say what failed."""
-
 VERSIONS = (
     "ETag", "etag", "generation", "VersionId", "version_id", "xet_hash", "blob_id", "Last-Modified", "LastModified",
     "last_modified", "mtime", "created",
@@ -127,27 +115,6 @@ def check_scheme(url: str, writing: bool = False) -> None:
         raise kind(f"{url}: the URL names no {what}; complete it")
 
 
-@cache
-def _system(scheme: str, account: str | None, process: int) -> Any:
-    """Return the file system for a scheme, and of Azure for an account; a forked process has its own."""
-    import fsspec
-
-    if scheme in WEB:
-        import aiohttp
-
-        patience = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
-        return fsspec.filesystem(
-            "http", use_listings_cache=False, client_kwargs={"timeout": patience, "trust_env": True}
-        )
-    if scheme == "memory":
-        return fsspec.filesystem("memory")
-    for name in LOGGERS:
-        if (logger := logging.getLogger(name)).level == logging.NOTSET:
-            logger.setLevel(logging.CRITICAL)
-    named = {} if account is None else {"account_name": account}
-    return fsspec.filesystem(scheme, use_listings_cache=False, **named)
-
-
 def account_in(url: str) -> str | None:
     """Return the account in a URL of Azure, if it names one; the environment may name another.
 
@@ -163,7 +130,7 @@ def system_of(url: str) -> Any:
     check_scheme(url)
     account = account_in(url)
     with store_errors(url):
-        system = _system(scheme_of(url), account, os.getpid())
+        system = system_for(scheme_of(url), account, os.getpid())
         told = None if account is None else system.service_client.account_name
     if told != account:
         raise InputError(
@@ -249,17 +216,28 @@ def store_errors(url: str, writing: bool = False) -> Iterator[None]:
         raise kind(f"{url}: {_refused(error) or _words(error)}") from error
 
 
+_answered: set[str] = set()
+"""The stores that have answered anything in this process."""
+
+
+def _store_of(url: str) -> str:
+    """Return by what a store is known: its kind and, of web servers and of Azure, the host."""
+    host = url.partition("://")[2].partition("/")[0]
+    return f"{scheme_of(url)}://{host if scheme_of(url) in WEB else host.partition('@')[2]}"
+
+
 def repeated(url: str, request: Callable[[], T], writing: bool = False) -> T:
     """Make a request, again if it fails in a way that may pass; raise one line when it does not."""
-    pause = FIRST_PAUSE
+    pause, begun, store = FIRST_PAUSE, time.monotonic(), _store_of(url)
     kind: type[LikewiseError] = OutputError if writing else InputError
-    tries = min(TRIES, CLIENT_TRIES.get(PACKAGES[scheme_of(url)], TRIES))
-    for attempt in range(1, tries + 1):
+    for attempt in count(1):
         try:
-            return request()
+            answer = request()
         except LikewiseError:
             raise
         except Exception as error:
+            if any(_status(cause) for cause in _causes(error)):
+                _answered.add(store)
             reason = _refused(error)
             if reason == CHANGED:
                 raise ChangedObject(f"{url}: {CHANGED}") from error
@@ -268,12 +246,15 @@ def repeated(url: str, request: Callable[[], T], writing: bool = False) -> T:
             if isinstance(error, FileNotFoundError) and not _transient(error):
                 gone = "there is no such bucket or folder" if writing else "there is no such object or bucket"
                 raise (OutputError if writing else MissingInput)(f"{url}: {gone}; check the name") from error
-            if attempt == tries:
+            tries, patience = (TRIES, PATIENCE) if store in _answered else (min(TRIES, FIRST_TRIES), FIRST_PATIENCE)
+            if attempt >= tries or time.monotonic() - begun > patience:
                 what = "written" if writing else "read"
-                raise kind(
-                    f"{url}: cannot be {what}: {tries} tries failed, the last because of {_words(error)};"
-                    " try again later"
-                ) from error
+                advice = "try again later" if store in _answered else "check the address and the network"
+                failed = "the try failed" if attempt == 1 else f"{attempt} tries failed, the last"
+                raise kind(f"{url}: cannot be {what}: {failed} because of {_words(error)}; {advice}") from error
+        else:
+            _answered.add(store)
+            return answer
         time.sleep(pause * random.uniform(0.5, 1.0))
         pause = min(LONGEST_PAUSE, 2 * pause)
     raise AssertionError("unreachable")

@@ -91,10 +91,14 @@ def _packed(chunk: TextChunk) -> Any:
 
 
 class TextBuilder:
-    """Collects the documents of an input: in memory up to a limit, beyond it all of them in a file."""
+    """Collects the documents of an input: in memory up to a limit, beyond it all of them in a file.
 
-    def __init__(self, limit: int | None, begin: Callable[[], IO[bytes]], threads: int) -> None:
-        self.bytes = 0
+    each: bytes that count for each document beside those of its text.
+    """
+
+    def __init__(self, limit: int | None, begin: Callable[[], IO[bytes]], threads: int, each: int = 0) -> None:
+        self.bytes = self._others = 0
+        self._each = each
         self._limit = limit
         self._begin = begin
         self._threads = threads
@@ -104,11 +108,12 @@ class TextBuilder:
     def add(self, chunk: TextChunk) -> None:
         """Add a chunk."""
         self.bytes += int(chunk.offsets[-1] - chunk.offsets[0])
+        self._others += self._each * len(chunk)
         if self._spill is not None:
             self._spill.add(chunk)
             return
         self._chunks.append(chunk)
-        if self._limit is not None and self.bytes > self._limit:
+        if self._limit is not None and self.bytes + self._others > self._limit:
             self._spill = Spill(self._begin(), self._threads)
             self._spill_all()
 

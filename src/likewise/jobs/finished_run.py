@@ -23,8 +23,9 @@ from likewise.io import stdin
 from likewise.io.disk import is_url
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions
-from likewise.io.remote import PACKAGES, look_up, scheme_of
+from likewise.io.remote import look_up, scheme_of
 from likewise.io.seals import changed_files, identity
+from likewise.io.stores import PACKAGES
 from likewise.io.upload import fetched_folder
 
 KEYS = ("command", "parameters", "inputs", "counts", "method", "certificate", "details", "notes", "set_aside",

@@ -15,6 +15,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.errors import ParameterError
+from likewise.io.disk import with_spill
 from likewise.io.read import Files
 from likewise.io.read.find import notes_on
 from likewise.jobs.explain.traces import VectorTrace
@@ -146,6 +147,7 @@ def distance_table(parts: list[Vectors], split: int, left: Ints, right: Ints, di
     return distances_table(parts[0].name(left), parts[-1].name(right - split), distance)
 
 
+@with_spill
 def nearest(
     source: Any,
     k: int = 10,

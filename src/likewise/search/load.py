@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from likewise.base.arrays import Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.base.copies import chunk_samples
+from likewise.base.memory import A_DOCUMENT
 from likewise.base.parallel import in_order
 from likewise.base.runlog import RunLog
 from likewise.errors import ParameterError
@@ -119,7 +120,7 @@ def _read(
             drafts.append(stack.enter_context(space.making(step)))
             return drafts[0].file("texts")
 
-        builder = TextBuilder(limit, begin, threads)
+        builder = TextBuilder(limit, begin, threads, A_DOCUMENT // 3)  # the limit is a third of what there is
         stack.callback(builder.close)
         for batch in opened.batches(threads):
             chunk = TextChunk.from_arrow(batch.column("text"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,9 @@ class LocalExecutor:
         sides: Sides | None = None,
         ranks: Ints | None = None,
     ) -> None:
-        self.settings, self.items, self.log, self.sides = settings, items, log, sides
+        self._given = settings.budget
+        self.settings = replace(settings, budget=settings.budget.beside(len(items)))
+        self.items, self.log, self.sides = items, log, sides
         self._space = space or Workspace.temporary()
         self._ranks = ranks
         self._begun = time.perf_counter()
@@ -117,6 +119,8 @@ class LocalExecutor:
 
     def identical(self) -> None:
         """Number the different items."""
+        if (note := self._given.too_many(len(self.items))) is not None:
+            self.log.notes.append(note)
         digests = self.items.digests(self.settings.threads)
         self.copies = labels(with_sides(digests, None, self.sides))
         self.first = first_of_each(self.copies)

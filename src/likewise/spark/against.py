@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,11 @@ from likewise.search.expand import listed_pairs
 from likewise.search.items import BYTES_A_BYTE
 from likewise.search.matches import VerifiedPairs
 from likewise.shingle import Shingler
-from likewise.spark.corpus import Corpus
+from likewise.spark.corpus import ROW, Corpus
 from likewise.spark.direct import TEXT
 from likewise.spark.folder import folder_at, located
 from likewise.spark.in_place import deposited
+from likewise.spark.members import VALUE, LargeMembers, positions_of
 from likewise.spark.run import ClusterRun
 from likewise.spark.session import quiet, session_of, spark_errors
 from likewise.spark.source import DIGEST, Deposit, SparkInput, open_input
@@ -152,6 +153,37 @@ class SparkAgainst(Against):
             return kept_ids(state).take(to_arrow(places))
         column = state.run["parameters"]["id"]
         return to_arrow(state.state.names(places)) if column is None else corpus.column(places, column, number)
+
+    def ids_of(self, members: LargeMembers, column: str | None) -> tuple[Any, bool]:
+        """Return (row, value): the ids of the members of a large corpus, earlier and new ones; and whether they are
+        text because those of the runs have several types."""
+        parts = [self._ids_of(number, members) for number in range(len(self.states))]
+        new = len(self.states)
+        parts.append(members.ids(column, new, f"names-{new + 1}"))
+        text = len({dict(part.dtypes)[VALUE] for part in parts}) > 1
+        if text:
+            parts = [part.selectExpr(ROW, f"cast({VALUE} as string) as {VALUE}") for part in parts]
+        return reduce(lambda one, other: one.unionAll(other), parts), text
+
+    def _ids_of(self, number: int, members: LargeMembers) -> Any:
+        """Return (row, value): the ids of the members that a run kept. Those of a run on Spark stay on the cluster."""
+        state = self.states[number]
+        if not isinstance(state, SparkRun):
+            start, stop = self.starts[number : number + 2].tolist()
+            places = np.arange(start, stop)
+            places = places[members.rows.has(places)]
+            found = pa.table({ROW: to_arrow(places), VALUE: kept_ids(state).take(to_arrow(places - start))})
+            return members.corpus.session.createDataFrame(found)
+        column = state.run["parameters"]["id"]
+        if column is None:
+            return positions_of(members.corpus, members.frame.select(ROW), number, state.state.missing)
+        return members.ids(column, number, f"names-{number + 1}")
+
+    def origin(self, row: str) -> str:
+        """Return an expression of Spark for the folder of the run that kept a row; null for new documents."""
+        names = (str(state.directory).replace("\\", "\\\\").replace("'", "\\'") for state in self.states)
+        cases = (f"when {row} < {stop} then '{name}'" for stop, name in zip(self.starts[1:], names, strict=True))
+        return f"case {' '.join(cases)} end"
 
     @property
     def starts(self) -> Ints:

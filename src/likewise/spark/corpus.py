@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any
 
@@ -108,16 +109,21 @@ class Corpus:
             return Sides(self.split, across=True) if len(self.parts) == 2 else None
         return Sides(self.earlier, across=False)
 
-    def _together(self, columns: Callable[[Deposit], list[Any]], facts: bool = False) -> Any:
-        """Return columns of all rows, with the partition and the place of each."""
+    @cached_property
+    def starts(self) -> list[int]:
+        """The first row of each part."""
+        return list(accumulate((part.numbering.rows for part in self.parts[:-1]), initial=0))
+
+    def part(self, number: int, *columns: Any, facts: bool = False) -> Any:
+        """Return columns of the rows of one part, with the partition and the place of each in the whole."""
         from pyspark.sql import functions as F
 
-        frames = [
-            (part.facts if facts else part.frame).select(
-                (F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns(part)
-            )
-            for number, part in enumerate(self.parts)
-        ]
+        frame = self.parts[number].facts if facts else self.parts[number].frame
+        return frame.select((F.col(PART) + number * OTHER).cast("int").alias(PART), PLACE, *columns)
+
+    def _together(self, columns: Callable[[Deposit], list[Any]], facts: bool = False) -> Any:
+        """Return columns of all rows, with the partition and the place of each."""
+        frames = [self.part(number, *columns(one), facts=facts) for number, one in enumerate(self.parts)]
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     @cached_property

@@ -27,12 +27,13 @@ from likewise.spark.exchange import KIND, SCHEMA, collected
 from likewise.spark.executor import Found, GatheredExecutor, SpreadExecutor
 from likewise.spark.folder import RunFolder
 from likewise.spark.grouped_rows import RowsOfGroups
+from likewise.spark.large_listing import LargeMatches
 from likewise.spark.output import CLUSTERS, ROW, RowFiles, finish, laid, to_frame, write_arrow, write_frame
 from likewise.spark.result import SparkDedup
 from likewise.spark.run import ClusterRun, RankOrder, begun
 from likewise.spark.session import quiet, session_of, spark_errors
 from likewise.spark.source import quoted
-from likewise.spark.spread import LargeMatches, SpreadTables
+from likewise.spark.spread import SpreadTables
 from likewise.spark.state import KeptState
 from likewise.spark.tables import DriverTables
 
@@ -53,7 +54,7 @@ def dedup(request: DedupRequest) -> SparkDedup:
         if request.group is not None:
             grouped = RowsOfGroups.of(run, corpus, request)
             run, corpus = grouped.run, grouped.corpus
-        corpus = replace(corpus, large=earlier is None and len(corpus) >= corpora.LARGE)
+        corpus = replace(corpus, large=len(corpus) >= corpora.LARGE)
         shingler = run.shingler(corpus)
         searching = request.search(request.resources)
         if earlier is not None:
@@ -89,7 +90,7 @@ def tables_of(
     """Choose keepers, and return the tables: made on the driver or, of a large corpus, on the cluster."""
     note_unlisted(policy, run.log)
     if isinstance(found, LargeMatches):
-        return SpreadTables(found, run.request.id, run.log)
+        return SpreadTables(found, run.request.id, run.log, earlier)
     universe, matches = found
     order = RankOrder(corpus, policy) if ranks is None else ranks
     others = len(corpus) - corpus.earlier - int((universe.rows >= corpus.earlier).sum())

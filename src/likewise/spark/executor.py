@@ -38,13 +38,13 @@ from likewise.spark.bands import BandCandidates, candidates
 from likewise.spark.contained import ContainedSearch, narrowed
 from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies, find_groups
 from likewise.spark.corpus import Corpus, SampledItems
-from likewise.spark.large_pairs import LargePairs, pairs_of_step
+from likewise.spark.large_listing import LargeMatches
+from likewise.spark.large_pairs import SAME, LargePairs, pairs_of_step
 from likewise.spark.meetings import Meetings, meet, verify_met
 from likewise.spark.members import LargeMembers
 from likewise.spark.sketch import SketchRecipe, find_common, neighbours, sketch
-from likewise.spark.spread import LargeMatches
 from likewise.spark.store import Checkpoints, check_room
-from likewise.spark.travel import SAME, PairComparison, SlotComparison, TextComparison
+from likewise.spark.travel import PairComparison, SlotComparison, TextComparison
 from likewise.spark.universe import Universe
 from likewise.spark.verify import verify
 
@@ -300,7 +300,8 @@ class SpreadExecutor(ClusterExecutor):
         check_room("verify", kept.folder / "verify", kept.limit)
         left, right, similarity = pairs_of_step(kept, "verify")
         nothing = Repeated(NO_ROWS, NO_ROWS)
-        universe = Universe.of(nothing, nothing, NO_ROWS, left, right, *self._paired.crowds)
+        empty = self._grouped.empty if corpus.split else NO_ROWS
+        universe = Universe.of(nothing, nothing, empty, left, right, *self._paired.crowds)
         rows = universe.rows
         self._members = LargeMembers.holding(corpus, self._policy, self._copied, self._grouped, rows, kept)
         pairs = universe.group(left), universe.group(right), similarity
@@ -311,7 +312,9 @@ class SpreadExecutor(ClusterExecutor):
         return notes
 
     def complete(self) -> int:
-        """Find the documents that have a pair."""
+        """Find the documents that have a pair; two empty ones, one of each collection, are one."""
+        if self.corpus.split and len(self._grouped.empty) == 2:
+            self._listed = self._listed.with_pair(*self._grouped.empty.tolist())
         if not self._paired.crowds:
             self._members = LargeMembers(
                 self.corpus, self._policy, self._copied, self._grouped, self._listed.rows, self._checkpoints

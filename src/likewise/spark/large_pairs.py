@@ -16,8 +16,11 @@ from likewise.search.scored import ScoredPairs
 from likewise.spark.exchange import KIND, ROWS, WORDS, collected, nothing, opened, parcel, parcel_frame
 from likewise.spark.store import Checkpoints
 
-A, B, SIMILARITY = "a", "b", "similarity"
-EDGES = f"{A} bigint, {B} bigint, {SIMILARITY} double"
+A, B, SIMILARITY, SAME_SETS = "a", "b", "similarity", "same"
+EDGES = f"{A} bigint, {B} bigint, {SIMILARITY} double, {SAME_SETS} boolean"
+SAME = 2.0
+"""The score of two signatures of equal sets, which agree in all slots as those of nearly equal sets may; also of two
+empty documents, one of each collection."""
 
 
 def pair_parcels(kind: int, pairs: ScoredPairs) -> Iterator[Any]:
@@ -63,13 +66,18 @@ class LargePairs:
 
     @property
     def edges(self) -> Any:
-        """The pairs as rows of Spark: a, b and similarity."""
+        """The pairs as rows of Spark: a, b, similarity, and whether their sets are known to be equal."""
         return self.frame.mapInArrow(_edges, EDGES)
 
     @property
     def rows(self) -> Any:
         """The rows of all pairs, some of them several times."""
         return self.frame.mapInArrow(_rows, "leader bigint")
+
+    def with_pair(self, left: int, right: int) -> LargePairs:
+        """Add a pair of two documents whose sets are equal."""
+        one = np.array([left]), np.array([right]), np.array([SAME])
+        return LargePairs(self.frame.unionByName(LargePairs.of(self.frame.sparkSession, one).frame))
 
     def reaching(self, threshold: float) -> LargePairs:
         """Return the pairs that reach a threshold."""
@@ -102,8 +110,8 @@ def _pairs(batches: Iterator[Any]) -> Iterator[ScoredPairs]:
 
 def _edges(batches: Iterator[Any]) -> Iterator[Any]:
     for left, right, similarity in _pairs(batches):
-        columns = [to_arrow(left), to_arrow(right), pa.array(similarity)]
-        yield pa.RecordBatch.from_arrays(columns, [A, B, SIMILARITY])
+        columns = [to_arrow(left), to_arrow(right), pa.array(np.minimum(similarity, 1.0)), pa.array(similarity == SAME)]
+        yield pa.RecordBatch.from_arrays(columns, [A, B, SIMILARITY, SAME_SETS])
 
 
 def _rows(batches: Iterator[Any]) -> Iterator[Any]:

@@ -5,7 +5,7 @@ These are tables of Spark, joined by Spark: it divides the work of a document wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -58,12 +58,13 @@ def row_set(frame: Any, total: int) -> RowSet:
     return RowSet(total, parcel_rows(packed.selectExpr(A, f"{A} as {B}").mapInArrow(partial(_packed, kind=0), SCHEMA)))
 
 
-def values_of(corpus: Corpus, rows: RowSet, column: str, frame: Any = None, cast: bool = False) -> Any:
-    """Return (row, value) of some rows: a column of the corpus, or of a table like it."""
+def values_of(
+    corpus: Corpus, rows: RowSet, column: str, frame: Any = None, cast: bool = False, part: int = 0
+) -> Any:  # fmt: skip
+    """Return (row, value) of some rows: a column of a part of the corpus, or of a table like the whole of it."""
     from pyspark.sql.types import DoubleType, LongType, StructField, StructType
 
-    given = corpus.parts[0].frame if frame is None else frame
-    chosen = given.select(PART, PLACE, quoted(column))
+    chosen = corpus.part(part, quoted(column)) if frame is None else frame.select(PART, PLACE, quoted(column))
     kind = DoubleType() if cast else chosen.schema[column].dataType
     schema = StructType([StructField(ROW, LongType()), StructField(VALUE, kind)])
     known = corpus.broadcast(rows)
@@ -71,10 +72,15 @@ def values_of(corpus: Corpus, rows: RowSet, column: str, frame: Any = None, cast
     return chosen.mapInArrow(sender, schema)
 
 
-def positions_of(corpus: Corpus, rows: Any) -> Any:
-    """Return (row, value) of a table of rows: their numbers in the input, those set aside counted."""
-    broken = corpus.broadcast(corpus.parts[0].broken)
-    return rows.mapInArrow(partial(_positions, broken=broken), f"{ROW} bigint, {VALUE} bigint")
+def positions_of(corpus: Corpus, rows: Any, part: int = 0, missing: Sequence[RowSet | None] | None = None) -> Any:
+    """Return (row, value) of a table of rows, which are of one part: their numbers in its input.
+
+    missing: the rows that are missing, of what the next set or the input has; by default those that were set aside.
+    """
+    known = corpus.broadcast([corpus.parts[part].broken] if missing is None else missing)
+    start, stop = corpus.starts[part], corpus.starts[part] + corpus.parts[part].numbering.rows
+    here = rows.where(f"{ROW} >= {start} and {ROW} < {stop}")
+    return here.mapInArrow(partial(_positions, start=start, missing=known), f"{ROW} bigint, {VALUE} bigint")
 
 
 def named(frame: Any, ids: Any | None, columns: dict[str, str]) -> Any:
@@ -132,13 +138,17 @@ class LargeMembers:
         """The rows, as a set."""
         return row_set(self.frame, len(self.corpus))
 
-    def values(self, column: str, frame: Any = None, cast: bool = False) -> Any:
-        """Return (row, value) of the members: a column of the corpus, or of a table like it."""
-        return values_of(self.corpus, self.rows, column, frame, cast)
+    def values(self, column: str, frame: Any = None, cast: bool = False, part: int = 0) -> Any:
+        """Return (row, value) of the members: a column of a part of the corpus, or of a table like the whole of it."""
+        return values_of(self.corpus, self.rows, column, frame, cast, part)
 
-    def positions(self) -> Any:
-        """Return (row, value) of the members: the numbers of rows in the input, those set aside counted."""
-        return positions_of(self.corpus, self.frame.select(ROW))
+    def ids(self, column: str | None, part: int = 0, step: str = "names") -> Any:
+        """Return (row, value) of the members in a part: their ids; None if they are the numbers of the rows."""
+        if column is not None:
+            return self.checkpoints.frame(step, lambda: self.values(column, part=part))
+        if part == 0 and self.corpus.parts[0].broken is None:
+            return None
+        return positions_of(self.corpus, self.frame.select(ROW), part)
 
     @cached_property
     def ranked(self) -> Any:
@@ -146,27 +156,30 @@ class LargeMembers:
         that orders them as the policy does. Ranks are ordered, not dense: Spark numbers the parts of a sorted table."""
         from pyspark.sql import functions as F
 
-        rule, total = self.policy.rule, len(self.corpus)
+        rule, total, earlier = self.policy.rule, len(self.corpus), self.corpus.earlier
 
         def make() -> Any:
-            count = F.count("*").alias("size")
-            if rule in ("first", "last", NONE):
-                best = F.max("row") if rule == "last" else F.min("row")
-                found = self.frame.groupBy("leader").agg(best.alias("best"), count)
-                return found.withColumn("rank", F.lit(total - 1) - F.col("best") if rule == "last" else F.col("best"))
             whole, order = self.frame.select("leader", "row"), []
-            for place, one in enumerate(self.policy.rules):
-                if one.rule not in ("first", "last"):
-                    name, scored = f"{VALUE}{place}", self._scored(one)
-                    whole = whole.join(scored.withColumnRenamed(VALUE, name), "row")
-                    value = F.col(name)
-                    if dict(scored.dtypes)[VALUE] in ("float", "double"):
-                        value = F.when(~F.isnan(value), value)
-                    down = one.rule in ("longest", "max")
-                    order.append(value.desc_nulls_last() if down else value.asc_nulls_last())
-            tie = F.col("row").desc() if self.policy.rules[-1].rule == "last" else F.col("row").asc()
-            ranked = whole.orderBy(*order, tie).select("leader", "row", F.monotonically_increasing_id().alias("rank"))
-            found = ranked.groupBy("leader").agg(F.min(F.struct("rank", "row")).alias("top"), count)
+            if rule in ("first", "last", NONE):
+                last = f"if(row < {earlier}, row, {total - 1 + earlier} - row)"
+                ranked = whole.withColumn("rank", F.expr(last) if rule == "last" else F.col("row"))
+            else:
+                if earlier:  # the documents of earlier runs are preferred to all others, in their order
+                    order.append(F.when(F.col("row") < earlier, F.col("row")).asc_nulls_last())
+                for place, one in enumerate(self.policy.rules):
+                    if one.rule not in ("first", "last"):
+                        name, scored = f"{VALUE}{place}", self._scored(one)
+                        whole = whole.join(scored.withColumnRenamed(VALUE, name), "row", "left")
+                        value = F.col(name)
+                        if dict(scored.dtypes)[VALUE] in ("float", "double"):
+                            value = F.when(~F.isnan(value), value)
+                        down = one.rule in ("longest", "max")
+                        order.append(value.desc_nulls_last() if down else value.asc_nulls_last())
+                tie = F.col("row").desc() if self.policy.rules[-1].rule == "last" else F.col("row").asc()
+                ranked = whole.orderBy(*order, tie).withColumn("rank", F.monotonically_increasing_id())
+            found = ranked.groupBy("leader").agg(
+                F.min(F.struct("rank", "row")).alias("top"), F.count("*").alias("size")
+            )
             return found.select("leader", F.col("top.row").alias("best"), "size", F.col("top.rank").alias("rank"))
 
         return self.checkpoints.frame("ranks", make)
@@ -178,7 +191,8 @@ class LargeMembers:
         if rule.column is None:
             lengths = self.corpus.texts.withColumn(VALUE, F.char_length(TEXT).cast("bigint"))
             return self.values(VALUE, lengths)
-        return self.values(rule.column, cast=check_scores(self.corpus.parts[0], rule))
+        new = len(self.corpus.parts) - 1 if self.corpus.earlier else 0
+        return self.values(rule.column, cast=check_scores(self.corpus.parts[new], rule), part=new)
 
     def ranks(self, nodes: Ints) -> Ints:
         """Return the order of some nodes, which ascend: 0 for the most preferred."""
@@ -203,10 +217,12 @@ def _resolved(links: Any) -> Any:
     return links.join(again, links[B] == again["c"], "left").selectExpr(A, f"coalesce(d, {B}) as {B}")
 
 
-def _positions(batches: Iterator[Any], broken: Any) -> Iterator[Any]:
+def _positions(batches: Iterator[Any], start: int, missing: Any) -> Iterator[Any]:
     for batch in batches:
-        rows = np.asarray(batch.column(0), np.int64)
-        yield pa.RecordBatch.from_arrays([batch.column(0), to_arrow(broken.value.others(rows))], [ROW, VALUE])
+        rows = np.asarray(batch.column(0), np.int64) - start
+        for one in missing.value:
+            rows = rows if one is None else one.others(rows)
+        yield pa.RecordBatch.from_arrays([batch.column(0), to_arrow(rows)], [ROW, VALUE])
 
 
 def _members(batches: Iterator[Any], numbering: Any, known: Any, cast: str) -> Iterator[Any]:

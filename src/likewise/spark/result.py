@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import atexit
 import html
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from likewise.base.words import counted
 from likewise.errors import IncompatibleError, OutputError
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Aside
-from likewise.io.write import write_json
+from likewise.io.write import ROWS, write_batches, write_json
 from likewise.jobs.explain.reasons import SetReason, VectorReason
 from likewise.jobs.explain.run import explain_run
-from likewise.jobs.result import Dedup, Result
+from likewise.jobs.result import TABLE_FILES, Dedup, Pairs, Result
+from likewise.jobs.rows import Rows
 from likewise.jobs.state import FOLDER
 from likewise.spark.context import is_connect
 from likewise.spark.folder import RunFolder, folder_at, located
@@ -56,18 +64,12 @@ class SparkResult(Result):
     def _arrow_table(self, name: str) -> Any:
         return getattr(self, name).toArrow()
 
-    def save(self, directory: str | os.PathLike[str]) -> Path | str:  # type: ignore[override]
+    def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the tables as partitioned Parquet and run.json to a folder, and return the folder: a URL as it is."""
-        path = os.fspath(directory)
-        session = self._folder.session
-        mounted = path if "://" in path or is_connect(session) else f"file://{os.path.abspath(path)}"
-        target = folder_at(session, located(session, mounted))
-        check_free(target, kind=type(self))
         details = {name: value for name, value in self.stats["details"].items() if name != "state"}
-        stats = {**self.stats, "details": details}
         names = [*self._written(), *(["aside.parquet"] if self.aside else [])]
-        publish_frames(target, {name: partial(self._copy, name) for name in names}, lambda: stats, kind=type(self))
-        return path if "://" in path else Path(path)
+        writers = {name: partial(self._copy, name) for name in names}
+        return save_frames(self._folder.session, directory, writers, {**self.stats, "details": details}, type(self))
 
     def _written(self) -> Iterable[str]:
         """Return the names of the tables that are written."""
@@ -121,7 +123,109 @@ class SparkDedup(SparkResult):
         return f"{counted(counts['items'], 'item')}, {counts['kept']:,} kept, {counts['removed']:,} removed"
 
 
-def check_free(folder: RunFolder, inputs: Iterable[str] = (), kind: type[SparkResult] = SparkDedup) -> None:
+class ClusterRows(Rows):
+    """A table that the cluster has written, a folder of Parquet files; it is there as long as this process."""
+
+    def __init__(self, frame: Any, length: int, spill: str | Path | None) -> None:
+        scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=spill)).absolute()
+        atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+        self.session = frame.sparkSession
+        self.folder = scratch / "table"
+        place = os.fspath(self.folder)
+        write_frame(frame, folder_at(self.session, place if is_connect(self.session) else f"file://{place}"))
+        self._length = length
+        paths = self._paths()
+        known = pq.read_schema(paths[0]) if paths else frame.limit(0).toArrow().schema
+        self._schema = pa.schema([pa.field(one.name, one.type) for one in known])
+
+    def _paths(self) -> list[Path]:
+        """Return the files, in the order of the rows."""
+        return sorted(self.folder.glob("*.parquet"))
+
+    @property
+    def frame(self) -> Any:
+        """The rows as a Spark DataFrame."""
+        place = os.fspath(self.folder)
+        return self.session.read.parquet(place if is_connect(self.session) else f"file://{place}")
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._schema.names)
+
+    def type_of(self, column: str) -> Any:
+        """Return the type of a column."""
+        return self._schema.field(column).type
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, or some columns of them, in batches."""
+        for path in self._paths():
+            with pq.ParquetFile(path) as file:
+                yield from file.iter_batches(ROWS, columns=None if columns is None else list(columns))
+
+    def take(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Return a few rows by their numbers."""
+        found, start = {}, 0
+        for batch in self.batches():
+            for row in rows[(rows >= start) & (rows < start + batch.num_rows)].tolist():
+                found[row] = batch.slice(row - start, 1).to_pylist()[0]
+            start += batch.num_rows
+        return [found[row] for row in rows.tolist()]
+
+    def table(self) -> pa.Table:
+        """Return the whole table, brought to this process."""
+        return pa.Table.from_batches(self.batches(), self._schema).combine_chunks()
+
+    def write(self, path: Path, threads: int = 1) -> None:
+        """Write the table as one file, in the format of the extension of the path."""
+        write_batches(self.batches(), self._schema, path, threads)
+
+
+class SparkPairs(Pairs):
+    """The pairs of a large corpus, found on Spark: `.pairs` is a Spark DataFrame.
+
+    `.table` has them as an Arrow table, which comes to this process when it is asked for. `.save(directory)` writes
+    partitioned Parquet from the cluster; one file, such as pairs.parquet, is written by this process, some rows at a
+    time.
+    """
+
+    outputs: ClassVar[tuple[str, ...]] = (*Pairs.files, "report.html")
+    commands: ClassVar[tuple[str, ...]] = ("pairs",)
+    _rows: ClusterRows
+
+    @property
+    def pairs(self) -> Any:
+        """Every pair found: id_a, id_b, similarity."""
+        return self._rows.frame
+
+    def save(self, directory: str | os.PathLike[str], *, spreadsheet: bool = False) -> Path:
+        """Write the pairs and run.json to a folder, from the cluster; or to a file of this ending, by this process."""
+        if Path(directory).suffix.lower() in TABLE_FILES:
+            return super().save(directory, spreadsheet=spreadsheet)
+        writers = {name: partial(write_frame, self.pairs) for name in self.files}
+        return save_frames(self._rows.session, directory, writers, self.stats, type(self))
+
+
+Saved = type[SparkResult] | type[SparkPairs]
+
+
+def save_frames(
+    session: Any,
+    directory: str | os.PathLike[str],
+    writers: Mapping[str, Callable[[RunFolder], None]],
+    stats: dict[str, Any],
+    kind: Saved,
+) -> Path:
+    """Write tables and run.json to a folder that the cluster reaches, and return the folder: a URL as it is."""
+    path = os.fspath(directory)
+    mounted = path if "://" in path or is_connect(session) else f"file://{os.path.abspath(path)}"
+    target = folder_at(session, located(session, mounted))
+    check_free(target, kind=kind)
+    publish_frames(target, writers, lambda: stats, kind=kind)
+    return cast(Path, path) if "://" in path else Path(path)
+
+
+def check_free(folder: RunFolder, inputs: Iterable[str] = (), kind: Saved = SparkDedup) -> None:
     """Raise if a folder has something that a result of this kind must not replace; inputs are URIs or paths."""
     names = folder.names()
     root = folder.path.removeprefix("file://")
@@ -139,10 +243,10 @@ def check_free(folder: RunFolder, inputs: Iterable[str] = (), kind: type[SparkRe
 
 def publish_frames(
     folder: RunFolder,
-    writers: dict[str, Callable[[RunFolder], None]],
+    writers: Mapping[str, Callable[[RunFolder], None]],
     stats: Callable[[], dict[str, Any]],
     state: Callable[[RunFolder], None] | None = None,
-    kind: type[SparkResult] = SparkDedup,
+    kind: Saved = SparkDedup,
 ) -> None:
     """Write Parquet datasets beside the result of an earlier run, and put them in its place.
 

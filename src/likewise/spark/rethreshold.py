@@ -17,12 +17,12 @@ from likewise.spark.corpus import Corpus
 from likewise.spark.dedup import Answer, tables_of
 from likewise.spark.executor import Found
 from likewise.spark.folder import folder_at, located
+from likewise.spark.large_listing import LargeMatches
 from likewise.spark.large_pairs import LargePairs
 from likewise.spark.members import LargeMembers
 from likewise.spark.result import SparkDedup
 from likewise.spark.run import ClusterRun, begun
 from likewise.spark.session import session_of, spark_errors
-from likewise.spark.spread import LargeMatches
 from likewise.spark.state import COPIES, GROUPS, PAIRS, SparkState
 from likewise.spark.universe import Universe
 

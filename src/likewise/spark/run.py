@@ -244,7 +244,7 @@ def begun(
     """
     check_parameters(request)
     session, limit = session_of(request.owner, request.sources, request.master), request.resources.budget.total
-    scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=request.spill))
+    scratch = Path(tempfile.mkdtemp(prefix="likewise-spark-", dir=request.spill)).absolute()
     try:
         with bounded(session), spark_errors():
             if is_connect(session) or not one_machine(session):

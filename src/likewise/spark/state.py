@@ -147,12 +147,18 @@ class SparkState:
         """The rows that were removed."""
         return RowSet.from_words(self.about["items"], self.entries(GONE)[0])
 
+    @property
+    def missing(self) -> list[RowSet]:
+        """The rows that were removed and, of the input, those that were set aside, if any."""
+        lines = self.about["lines"]
+        return [self.gone, *([] if lines is None else [RowSet.from_words(lines, self.entries(BROKEN)[0])])]
+
     def names(self, places: Ints) -> Ints:
         """Return the numbers of rows in the input by their places among those kept: ids of rows without any other."""
-        rows = self.gone.others(places)
-        if self.about["lines"] is None:
-            return rows
-        return RowSet.from_words(self.about["lines"], self.entries(BROKEN)[0]).others(rows)
+        rows = places
+        for missing in self.missing:
+            rows = missing.others(rows)
+        return rows
 
     @property
     def layout(self) -> tuple[Ints, Ints]:

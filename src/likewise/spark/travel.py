@@ -21,13 +21,11 @@ from likewise.spark import exchange, steps
 from likewise.spark.corpus import ROW, Corpus, among, numbered
 from likewise.spark.direct import TEXT
 from likewise.spark.exchange import TARGET
-from likewise.spark.large_pairs import pair_parcels
+from likewise.spark.large_pairs import SAME, pair_parcels
 from likewise.spark.node import ready
 
 UNIT = 4
 """Words of 32 bits of the fingerprint of a set."""
-SAME = 2.0
-"""The score of two signatures of equal sets, which agree in all slots as those of nearly equal sets may."""
 
 
 class PairComparison(Protocol):

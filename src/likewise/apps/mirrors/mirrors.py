@@ -24,6 +24,7 @@ from likewise.base.arrays import Ints, Sets, concatenate, to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.base.words import counted
 from likewise.errors import ColumnError, InputError, ParameterError
+from likewise.io.disk import with_spill
 from likewise.io.read import Files, ReadOptions
 from likewise.io.tables import read_tables
 from likewise.jobs.pairs import PairsRequest
@@ -86,6 +87,7 @@ class Mirrors(Result):
         return f"{len(self.mirrors):,} of {hosts} in {clusters} of mirrors{folded}"
 
 
+@with_spill
 def mirrors(
     urls: Any,
     *,

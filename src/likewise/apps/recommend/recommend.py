@@ -23,6 +23,7 @@ from likewise.base.arrays import to_arrow
 from likewise.base.runlog import Progress, RunLog, run_json
 from likewise.base.words import counted
 from likewise.errors import InputError, ParameterError
+from likewise.io.disk import with_spill
 from likewise.io.publish import publish
 from likewise.io.read.find import notes_on
 from likewise.io.upload import to_store
@@ -89,6 +90,7 @@ class Recommendations(Result):
         return f"{counted(counts['customers'], 'customer')}, {counted(counts['items'], 'item')}; {some}"
 
 
+@with_spill
 def recommend(
     source: Any,
     users: Any = None,

@@ -14,7 +14,8 @@ from likewise.errors import InputError, MissingInput, ParameterError, shown
 from likewise.io import stdin
 from likewise.io.disk import is_url
 from likewise.io.mirror import MirroredObject, mirrored, object_of
-from likewise.io.remote import WEB, RemoteObject, as_url, file_path, listed, look_up, matches, relative_to, scheme_of
+from likewise.io.remote import RemoteObject, as_url, file_path, listed, look_up, matches, relative_to, scheme_of
+from likewise.io.stores import WEB
 
 LONGEST_NAME = 255
 """The most characters of a path that an error shows in full, as many as a file name may have: more is likely a text."""

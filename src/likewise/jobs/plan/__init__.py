@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
+from likewise.io.disk import with_spill
 from likewise.io.read import Source, open_source
 from likewise.io.read.glimpse import SIZE
 from likewise.jobs.inputs import SearchRequest
@@ -32,6 +33,7 @@ SLOWER = 16
 """Classic signatures take about this many times longer: that many times less of the input is looked at."""
 
 
+@with_spill
 def plan(
     source: Any,
     *,

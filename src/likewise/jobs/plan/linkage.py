@@ -18,6 +18,7 @@ import pyarrow as pa
 from likewise.base import checks
 from likewise.base.words import counted
 from likewise.errors import ParameterError
+from likewise.io.disk import with_spill
 from likewise.io.read.delimited import separator_of
 from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import chunks, input_errors
@@ -179,6 +180,7 @@ def _first(opened: Any) -> Any:
             return
 
 
+@with_spill
 def plan_link(
     a: Any = None,
     b: Any = None,

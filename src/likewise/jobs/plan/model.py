@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from likewise.base.arrays import map_words
-from likewise.base.memory import free_memory
+from likewise.base.memory import A_DOCUMENT, free_memory
 from likewise.io.read.parquet import WRITTEN
 from likewise.jobs.plan.machine import DOCUMENTS, Machine, others_load
 from likewise.jobs.plan.result import Forecast
@@ -83,7 +83,8 @@ class Model:
 
     def __init__(self, sample: InputSample, machine: Machine, search: Search, trial: Trial) -> None:
         self.sample, self.machine, self.search, self.trial = sample, machine, search, trial
-        budget, seen = search.budget, sample.seen
+        self.budget, seen = search.budget.beside(sample.documents), sample.seen
+        budget = self.budget
         self.documents, self.text = sample.documents, float(seen.text)
         self.mean = self.text / max(1, self.documents)
         self.different, self.kept = self.documents * trial.different, self.documents * trial.kept
@@ -103,7 +104,7 @@ class Model:
         self.exact_seconds = 0.0 if trial.choice is None else trial.choice.exact_seconds  # as the run predicts them
         # The symbols of all prefixes that an exact join indexes: those of a set at the threshold, and one more.
         self.prefixes = self.different * ((1 - search.threshold) * sample.mean_set + 2)
-        self.spilled = seen.stored > 0 and self.text > budget.texts
+        self.spilled = seen.stored > 0 and self.text + A_DOCUMENT // 3 * self.documents > search.budget.texts
         # Bytes of text on disk, with what is known of each document.
         self.packed = self.text * sample.packing.share + READ_STEP * self.documents if self.spilled else 0.0
         self.bands = 0 if self.exact else trial.banding.b
@@ -163,7 +164,7 @@ class Model:
         making = self.crowd * self.mean * self.trial.shingle
         growth = max(1.0, self.crowd / self.trial.crowds.members) ** CROWD_GROWS
         work = max(0.0, self.crowd * self.trial.crowds.seconds * growth - making)
-        times = 1 if self.crowd * self.room <= self.search.budget.sets else 5
+        times = 1 if self.crowd * self.room <= self.budget.sets else 5
         return self.unpacked * times + StageCost(shared=times * making, alone=work)
 
     def reading(self) -> StageCost:
@@ -225,7 +226,7 @@ class Model:
 
     def memory(self) -> float:
         """Predict the peak of memory: while text is read, or while pairs are sorted, joined or verified."""
-        budget, n, named, seen = self.search.budget, self.documents, self.sample.id_bytes, self.sample.seen
+        budget, n, named, seen = self.budget, self.documents, self.sample.id_bytes, self.sample.seen
         base = self.machine.base + BUFFERS
         held = budget.texts if self.spilled else self.text
         parsed = PARSING * min(self.text, seen.block * (self.search.threads + 1))
@@ -235,13 +236,15 @@ class Model:
         sets = self.joined_bytes() if self.exact else min(self.set_bytes * SET, 0.75 * budget.sets)
         crowds = self.crowd * MEMBER + 2 * min(self.crowd * self.sample.mean_set * 8 * SET, budget.sets)
         texts = BUFFERS if self.spilled else self.text * TEXT + n * named + parsed / 2  # which is not given back
-        together = min(self.search.threads, max(1, budget.total // (4 * WRITTEN)) if seen.apart else seen.files)
+        together = min(
+            self.search.threads, max(1, self.search.budget.total // (4 * WRITTEN)) if seen.apart else seen.files
+        )
         written = (WRITING + FURTHER * (together - 1)) * seen.group
         return max(reading, base + texts + n * EACH + keys + max(sorting, sets, crowds, written))
 
     def joined_bytes(self) -> float:
         """Predict the memory of an exact join: sets, unless they are made twice, bitmaps, and the index in blocks."""
-        budget = self.search.budget
+        budget = self.budget
         maps = 8.0 * self.different * min(MAP_WORDS, map_words(self.sample.mean_set))
         index = min(STRINGS * self.prefixes, SET * budget.sets)
         if self.streamed:
