@@ -19,11 +19,10 @@ from likewise.errors import InputError, ParameterError
 from likewise.io.disk import is_url
 from likewise.io.read import ReadOptions, Source
 from likewise.io.seals import changed_files
-from likewise.io.streams import spool_folder
 from likewise.io.workspace import OVER, STEPS, WORK, Workspace
 from likewise.jobs.addition import Addition
 from likewise.jobs.against import Against, Joined
-from likewise.jobs.inputs import SearchRequest, check_distance
+from likewise.jobs.inputs import FolderRequest, check_distance
 from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.result import Dedup
 from likewise.jobs.rows import DISTANCES
@@ -49,13 +48,12 @@ mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DedupRequest(SearchRequest):
+class DedupRequest(FolderRequest):
     """What `dedup` is asked for; see there."""
 
     owner: str = OWNER
     keep: str | Keep | None = None
     group: str | None = None
-    out: str | Path | None = None
     fresh: bool = False
     against: tuple[Any, ...] = ()
     add: bool = False
@@ -93,16 +91,6 @@ class DedupRequest(SearchRequest):
     def of_vectors(self) -> bool:
         """Whether vectors are compared."""
         return self.measure in DISTANCES
-
-    @property
-    def shared(self) -> tuple[str, str | Path | None]:
-        """The folder of the result."""
-        return "out", self.out
-
-    @property
-    def spool(self) -> Path | None:
-        """The folder in which streams are kept: on the disk of the result."""
-        return spool_folder(self.spill, self.out)
 
     @cached_property
     def policy(self) -> Keep:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,7 @@ from likewise.io.read import open_source
 from likewise.io.read.base import Flags
 from likewise.io.read.cuts import TextCuts
 from likewise.io.read.find import files_of
-from likewise.io.streams import spool_folder
-from likewise.jobs.inputs import SearchRequest
+from likewise.jobs.inputs import FolderRequest
 from likewise.jobs.settings import Resources
 from likewise.kernels.literal_runs import check_words, covered_words, rarest_windows
 from likewise.shingle import Words
@@ -78,13 +76,12 @@ class ContaminationRules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecontaminateRequest(SearchRequest):
+class DecontaminateRequest(FolderRequest):
     """What `decontaminate` is asked for; see there. The corpus is the source; of a search it has no settings."""
 
     owner: str = OWNER
     tests: Any = None
     rules: ContaminationRules = ContaminationRules()
-    out: str | Path | None = None
     action: str = "drop"
     columns: Sequence[str] | None = None
     test_id: str | None = None
@@ -95,16 +92,6 @@ class DecontaminateRequest(SearchRequest):
         checks.flag(OWNER, "test_lines", self.test_lines)
         super().__post_init__()
         _ = self.named_columns
-
-    @property
-    def shared(self) -> tuple[str, str | Path | None]:
-        """The folder of the result."""
-        return "out", self.out
-
-    @property
-    def spool(self) -> Path | None:
-        """The folder in which streams are kept: on the disk of the result."""
-        return spool_folder(self.spill, self.out)
 
     @cached_property
     def named_columns(self) -> tuple[str, ...] | None:
