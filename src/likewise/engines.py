@@ -332,7 +332,7 @@ def decontaminate(
       one of 1,000, but not less than 10 and not more than 1,000 documents. What more documents have is a frequent
       phrase.
     - enough: all rare runs that the document shares with the item cover at least the fraction `share` of the item's
-      words, or this run alone has 25 words.
+      words (fewer than 13 words only if at most `rare` documents have them), or this run alone has 25 words.
 
     An item of 5 to `length` - 1 words counts if a document has it as a whole and at most `rare` documents do. Shorter
     items are not looked for.

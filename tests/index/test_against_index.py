@@ -431,7 +431,7 @@ def test_what_an_index_of_vectors_refuses(tmp_path):
         with pytest.raises(IncompatibleError, match="this index holds vectors; use measure='angle'"):
             likewise.dedup(["a b c"], against=index)
         index.add(["0"], -table[:1] * np.float32(3))
-        with pytest.raises(InputError, match="the id .0. is in the index already, with another vector; nothing was"):
+        with pytest.raises(InputError, match=r"the id .0. is in the index already, with another vector; nothing was"):
             likewise.dedup(rows, id="n", out=tmp_path / "out", against=index, add=True, **WITHIN)
         assert not (tmp_path / "out" / "run.json").exists()
         zeros = table.copy()

@@ -54,7 +54,12 @@ DIR will contain:
     help="Words in a row that more documents have are a frequent phrase, and do not count.  [default: one in 1,000 "
     "documents, from 10 to 1,000]",
 )
-@shared.whole("--rare", 3, "Items of 5 words to --length count if they are whole, and in at most this many documents.")
+@shared.whole(
+    "--rare",
+    3,
+    "Items of 5 words to --length, if they are whole, and parts of fewer than 13 words count if they are in at most "
+    "this many documents.",
+)
 @shared.text
 @shared.id
 @click.option(

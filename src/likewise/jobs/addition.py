@@ -35,9 +35,11 @@ TOGETHER = 1 << 26
 
 
 class NewItems(Protocol):
-    """The items of a run, as an index takes them; `items` is what it compares with those that it has."""
+    """The items of a run, as an index takes them."""
 
-    items: Any
+    @property
+    def items(self) -> Any:
+        """What the index compares with the items that it has."""
 
     def ids(self, rows: Ints) -> Any:
         """Return the ids of these rows."""

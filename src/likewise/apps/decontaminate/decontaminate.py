@@ -33,6 +33,9 @@ from likewise.shingle import Words
 ACTIONS = ("drop", "cut", "report")
 LONG_RUN = 25
 """Words in a row from which a run counts, however long the item is: nobody writes the same 25 words by chance."""
+FEW_WORDS = 13
+"""Words of an item that a document has from which a part of it counts, even if it is not rare: sentences share the
+beginnings and ends that everybody writes, such as "does anyone know where I can find a"."""
 LEAST_COMMON, MOST_COMMON, PART_COMMON = 10, 1000, 1000
 """By default a phrase is frequent if one document in 1,000 has it, and more than 10; or more than 1,000 in all."""
 BYTES_A_RUN = 200
@@ -191,12 +194,15 @@ def judged(found: ItemHits, items: ItemSets, index: WindowIndex, rules: Contamin
     _, groups = np.unique(runs[:, DOCUMENT] * len(sizes) + runs[:, ITEM], return_inverse=True)
     covered = np.empty(len(runs), np.int64)
     covered_words(groups, runs[:, ITEM_AT], runs[:, WORDS], covered)
+    rarest = np.full(len(runs), documents, np.int64)
+    np.minimum.at(rarest, groups, found.documents)
+    told = (covered >= FEW_WORDS) | (rarest[groups] <= rules.rare)
     size_of = sizes[runs[:, ITEM]]
     why = np.select(
         [
             size_of < rules.length,
             runs[:, WORDS] == size_of,
-            covered >= rules.share * size_of,
+            (covered >= rules.share * size_of) & told,
             runs[:, WORDS] >= LONG_RUN,
         ],
         [SHORT, WHOLE, MOST, LONG],
