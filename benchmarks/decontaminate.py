@@ -8,7 +8,8 @@ The corpus is made of words drawn by Zipf's law, in documents of about 300 words
 them. Of the items, of 8 to 60 words drawn in the same way, every fiftieth is planted in one
 document: its lines wrapped anew, its case and its punctuation changed. A hit is right if it is planted; others can only
 be chance. Beside it stands the plain n-gram check of other tools, in Python: the set of all 13-grams of words of the
-tests, and every 13-gram of a document looked up in it.
+tests, and every 13-gram of a document looked up in it; and datatrove's n-gram filter, with runs of 8 words, on the
+first part of the same documents and for the same items.
 """
 
 from __future__ import annotations
@@ -32,8 +33,6 @@ from likewise.base.memory import peak_memory
 WORDS_A_DOCUMENT, VOCABULARY, EVERY = 300, 200_000, 50
 PHRASES = ("click here to read the rest of this article in full", "which of the following statements is true about it")
 BETWEEN = (" ", "\n", "  ", ", ", " — ", ".\n", "; ")
-ENVIRONMENT = Path("benchmarks/.envs/datatrove")
-"""Where the other benchmarks install datatrove."""
 PLAIN_MEGABYTES = 20
 """Text that the plain check in Python reads: it is too slow for more."""
 
@@ -116,7 +115,20 @@ def plain_check(folder: Path, n: int = 13) -> dict[str, Any]:
     return {"megabytes": round(read / 1e6, 1), "mb_per_second": round(read / 1e6 / seconds, 1), "documents_hit": hits}
 
 
-def measured(megabytes: int, items: int, action: str, threads: int | None, memory: str | None) -> dict[str, Any]:
+def peer(folder: Path, megabytes: int, planted: dict[int, int]) -> dict[str, Any]:
+    """datatrove on the first part of the documents: which of those with a planted item it removes, and which others."""
+    from units import datatrove, first_part
+
+    part, size, rows = first_part(folder, megabytes)
+    said = datatrove("datatrove_decont_run.py", str(part), str(folder / "tests.jsonl"), str(folder / "datatrove"), "8")
+    right, removed = {row for row in planted.values() if row < rows}, set(said.pop("removed", ()))
+    found = {"planted": len(right), "found": len(right & removed), "not_planted": len(removed - right)}
+    return {"megabytes": round(size, 1), "documents": rows, **said, **(found if "seconds" in said else {})}
+
+
+def measured(
+    megabytes: int, items: int, action: str, threads: int | None, memory: str | None, peer_megabytes: int
+) -> dict[str, Any]:
     """Make a corpus, search it, and compare the hits with what was planted."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -148,7 +160,7 @@ def measured(megabytes: int, items: int, action: str, threads: int | None, memor
             "not_planted": len(whole - right),
             "peak_memory_mb": round((peak_memory() or 0) / 1e6),
             "plain_13_grams": plain_check(folder),
-            "datatrove": "skipped: " + ("no script for it" if ENVIRONMENT.exists() else f"there is no {ENVIRONMENT}"),
+            "datatrove": peer(folder, peer_megabytes, planted) if peer_megabytes else None,
         }
 
 
@@ -160,8 +172,13 @@ def main() -> None:
     parser.add_argument("--action", default="report", choices=["drop", "cut", "report"])
     parser.add_argument("--threads", type=int)
     parser.add_argument("--memory")
+    parser.add_argument("--peer-megabytes", type=int, default=20)
+    parser.add_argument("--out", type=Path, help="also write the row to this file")
     given = parser.parse_args()
-    print(json.dumps(measured(given.megabytes, given.items, given.action, given.threads, given.memory), indent=2))
+    row = measured(given.megabytes, given.items, given.action, given.threads, given.memory, given.peer_megabytes)
+    print(json.dumps(row, indent=2))
+    if given.out:
+        given.out.write_text(json.dumps(row, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -158,8 +158,8 @@ def run(folder: Path, unit: str, memory: str | None) -> dict[str, Any]:
     }
 
 
-def peer(folder: Path, megabytes: int) -> dict[str, Any]:
-    """Measure datatrove on the first part of the documents."""
+def first_part(folder: Path, megabytes: int) -> tuple[Path, float, int]:
+    """Write the first part of the documents as two files; return their folder, and how many megabytes and rows."""
     part, size = folder / "part", 0
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
@@ -174,27 +174,31 @@ def peer(folder: Path, megabytes: int) -> dict[str, Any]:
             break
     for writer in writers:
         writer.close()
-    row = {"tool": "datatrove", "unit": "lines", "megabytes": round(size / 1e6, 1), "documents": rows}
+    return part, size / 1e6, rows
+
+
+def datatrove(script: str, *words: str) -> dict[str, Any]:
+    """Run a script of datatrove; return the seconds of its processes, and what it printed last."""
     try:
         python = python_of("datatrove")
     except Unavailable as error:
-        return {**row, "skipped": str(error)}
+        return {"skipped": str(error)}
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    script = [python, str(HERE / "peers" / "datatrove_lines_run.py"), str(part), str(folder / "datatrove")]
-    done = subprocess.run(script, capture_output=True, text=True)
+    done = subprocess.run([python, str(HERE / "peers" / script), *words], capture_output=True, text=True)
     seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
-        return {**row, "skipped": (done.stderr.strip().splitlines() or ["no message"])[-1]}
-    said = json.loads(done.stdout.strip().splitlines()[-1])
+        return {"skipped": (done.stderr.strip().splitlines() or ["no message"])[-1]}
     worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    rate = {"seconds": round(seconds, 2), "mb_per_second": round(size / 1e6 / seconds, 1)}
-    return {
-        **row,
-        **rate,
-        "cpu_seconds": round(worked, 2),
-        "peak_memory_mb": said["peak_memory_mb"],
-        "cuts": said["cuts"],
-    }
+    said = json.loads(done.stdout.strip().splitlines()[-1])
+    return {"seconds": round(seconds, 2), "cpu_seconds": round(worked, 2), **said}
+
+
+def peer(folder: Path, megabytes: int) -> dict[str, Any]:
+    """Measure datatrove on the first part of the documents."""
+    part, size, rows = first_part(folder, megabytes)
+    row = {"tool": "datatrove", "unit": "lines", "megabytes": round(size, 1), "documents": rows}
+    row |= datatrove("datatrove_lines_run.py", str(part), str(folder / "datatrove"))
+    return row | ({"mb_per_second": round(size / row["seconds"], 1)} if "seconds" in row else {})
 
 
 def main() -> None:

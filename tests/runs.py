@@ -97,6 +97,36 @@ def hosts(path, count, seed=1):
     return path
 
 
+def pages(path, count, seed=1):
+    """Write documents of thirty lines in paragraphs of three; every fifth line is one of two hundred, in any case."""
+    random = np.random.default_rng(seed)
+    lines = [f"line {number:x} of many that are told apart by the number {number}" for number in range(30 * count)]
+    often = [f"this is boilerplate number {number} that pages of a site have" for number in range(200)]
+    for place, which in zip(range(0, len(lines), 5), random.integers(0, 200, 6 * count), strict=True):
+        lines[place] = often[which].upper() if which % 3 else often[which]
+    parts = ["\n".join(lines[start : start + 3]) for start in range(0, len(lines), 3)]
+    texts = ["\n\n".join(parts[start : start + 10]) for start in range(0, len(parts), 10)]
+    pq.write_table(pa.table({"text": texts, "number": range(count)}), path, row_group_size=1000)
+    return path
+
+
+def vectors(path, count, seed=1):
+    """Write vectors of 32 numbers, of which every fourth is close to the one before it."""
+    random = np.random.default_rng(seed)
+    table = random.standard_normal((count, 32)).astype(np.float32)
+    table[3::4] = table[2::4] + np.float32(0.02) * table[3::4]
+    np.save(path, table)
+    return path
+
+
+STARTED_OVER = {
+    "lines": (pages, "pages.parquet", ("dedup", "--unit", "lines")),
+    "paragraphs": (pages, "pages.parquet", ("dedup", "--unit", "paragraphs", "--more-than", "2")),
+    "vectors": (vectors, "vectors.npy", ("dedup", "--measure", "angle", "--within", "5")),
+    "containment": (corpus, "corpus.parquet", ("dedup", "--measure", "containment")),
+}
+"""Commands that begin anew when they were killed, and how their inputs are made, of so many rows."""
+
 ENVIRONMENT = {"LIKEWISE_PATIENCE": "0"}
 """Every step is committed, however quick it was."""
 

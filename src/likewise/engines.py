@@ -26,6 +26,7 @@ from likewise.shingle import Shingler
 if TYPE_CHECKING:
     from likewise.apps.decontaminate import Decontamination
     from likewise.jobs.against import Against
+    from likewise.jobs.reference_vectors import KnownVectors
     from likewise.jobs.result import Dedup, Pairs
     from likewise.search.cluster import Keep
 
@@ -126,7 +127,8 @@ def dedup(
         fetched from a URL, or on its way to one, is in `spill`, too, or in the user's cache.
     against: the folder of a finished run, an `Index`, the folder or URL of one, or a list of these. Documents that are
         similar to one that was kept there, or that the index holds, are removed too. The settings must be the same.
-    add: add the documents that are kept to the index in `against`, when the result is written; they need ids.
+    add: add the documents that are kept to the index in `against`, when the result is written; they need ids. Vectors
+        without ids are numbered: row 0 is the first number that the index has free (`.stats["details"]["added_from"]`).
     state: write to `out` what `rethreshold` and a later `against` need.
     progress: called with (stage, done, total).
     engine: "local", in this process; "spark", on a Spark cluster, with the same answer and tables that are Spark
@@ -182,16 +184,14 @@ def dedup(
     of_units = {"min_words": (min_words, 5), "more_than": (more_than, 1), "min_left": (min_left, 1)}
     checks.unused("dedup", of_units, "without 'unit'")
     if request.of_vectors:
-        if any(map(is_index, against)):
-            raise ParameterError("The 'against' parameter of dedup cannot be an index of vectors. Name finished runs.")
         if on_spark:
             from likewise.spark.vector_dedup import dedup_vectors as vectors_on_spark
 
             return cast("Dedup", vectors_on_spark(request))
         from likewise.jobs.vector_dedup import dedup_vectors
 
-        with kept_in(spill), output(out) as folder:
-            return dedup_vectors(replace(request, out=folder))
+        with kept_in(spill), output(out) as folder, known_vectors(request.against) as vectors:
+            return dedup_vectors(replace(request, out=folder), vectors)
     if not on_spark:
         with kept_in(spill), output(out) as folder, known_items(request.against) as known:
             return job.dedup(replace(request, out=folder), known)
@@ -332,7 +332,7 @@ def decontaminate(
       one of 1,000, but not less than 10 and not more than 1,000 documents. What more documents have is a frequent
       phrase.
     - enough: all rare runs that the document shares with the item cover at least the fraction `share` of the item's
-      words, or this run alone has 25 words.
+      words (fewer than 13 words only if at most `rare` documents have them), or this run alone has 25 words.
 
     An item of 5 to `length` - 1 words counts if a document has it as a whole and at most `rare` documents do. Shorter
     items are not looked for.
@@ -438,3 +438,17 @@ def known_items(given: Sequence[Any]) -> Against:
         return ReferenceIndex(one)
 
     return Against(given, opened)
+
+
+def known_vectors(given: Sequence[Any]) -> KnownVectors:
+    """Open what new vectors are compared with, finished runs and indexes; `close` lets go of it."""
+    from likewise.jobs.reference_vectors import EarlierVectors, KnownVectors
+
+    def opened(one: Any) -> Any:
+        if not is_index(one):
+            return EarlierVectors(one)
+        from likewise.index.reference_index import ReferenceVectorIndex
+
+        return ReferenceVectorIndex(one)
+
+    return KnownVectors(given, opened)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import likewise
 from likewise import IncompatibleError, Index, InputError, OutputError, ParameterError, Words
-from likewise.index.reference_index import ReferenceIndex
+from likewise.index.reference_index import ReferenceIndex, ReferenceVectorIndex
 from likewise.io.workspace import Workspace
 from likewise.jobs import addition, reference_items
 from likewise.jobs.result import Dedup
@@ -335,3 +335,133 @@ def test_the_command_line(typed, tmp_path):
     lost = typed("dedup", "b.jsonl", "--against", "nowhere", "--out", "c")
     assert lost.returncode == 1
     assert "nowhere: there is no finished run" in lost.stderr
+
+
+WITHIN = {"measure": "angle", "within": 5}
+
+
+def crowds(seed: int, count: int) -> np.ndarray:
+    """Vectors with near-copies and copies among them."""
+    rng = np.random.default_rng(seed)
+    base = rng.standard_normal((count // 3 + 1, 8)).astype(np.float32)
+    noise = rng.choice([0, 0.02], (3, len(base), 1)) * rng.standard_normal((3, *base.shape))
+    return (base + noise).reshape(-1, 8)[rng.permutation(3 * len(base))[:count]].astype(np.float32)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_days_of_vectors_keep_what_one_run_keeps(place, tmp_path, named):
+    table, ids = crowds(4, 180), np.arange(180) * 7
+    Index.create(place, measure="angle").close()
+    found, kept_rows, first = [], [], 0
+    for day in range(3):
+        rows, out = slice(60 * day, 60 * day + 60), tmp_path / f"out{day}"
+        given = pa.table({"vector": list(table[rows]), "n": ids[rows]}) if named else table[rows]
+        result = likewise.dedup(
+            given, id="n" if named else None, against=str(place), add=True, out=out, threads=1, **WITHIN
+        )
+        keep = np.flatnonzero(result.keep_mask)
+        found.append(table[rows][keep])
+        kept_rows += (ids[rows][keep] if named else keep + first).tolist()
+        details = json.loads((out / "run.json").read_text())["details"]
+        assert details.get("added_from") == (None if named else first)
+        first = kept_rows[-1] + 1
+    assert np.array_equal(np.concatenate(found), likewise.dedup(table, **WITHIN).kept)
+    with Index.open(place) as index:
+        index.check()
+        assert np.array_equal(index.get(kept_rows), np.concatenate(found))
+        assert len(index) == len(kept_rows) < 150
+
+
+@pytest.mark.parametrize("moment", ["asked", "written", "adding", "added", "noted"])
+def test_a_run_of_vectors_that_was_killed_ends_as_if_it_had_not_been(tmp_path, monkeypatch, moment):
+    table = crowds(5, 90)
+    np.save(tmp_path / "new.npy", table[30:])
+
+    def run(name: str) -> None:
+        likewise.dedup(
+            tmp_path / "new.npy", out=tmp_path / name, against=tmp_path / f"index-{name}", add=True, threads=1, **WITHIN
+        )
+
+    for name in ("plain", "killed"):
+        with Index.create(tmp_path / f"index-{name}", **WITHIN) as index:
+            index.add(None, likewise.dedup(table[:30], **WITHIN).kept)
+    run("plain")
+
+    def die(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        owner, name = {
+            "asked": (Dedup, "__init__"), "written": (addition.Addition, "make"),
+            "adding": (ReferenceVectorIndex, "add"), "added": (addition, "write_json"), "noted": (Workspace, "finish"),
+        }[moment]  # fmt: skip
+        patch.setattr(owner, name, die)
+        with pytest.raises(KilledError):
+            run("killed")
+    assert (tmp_path / "killed" / "run.json").exists() == (moment != "asked")
+    run("killed")
+    assert tables(tmp_path / "killed") == tables(tmp_path / "plain")
+    both = [np.load(tmp_path / name / "kept" / "new.npy") for name in ("plain", "killed")]
+    assert np.array_equal(*both)
+    counts = [json.loads((tmp_path / name / "run.json").read_text())["counts"] for name in ("plain", "killed")]
+    assert counts[0] == counts[1]
+    with Index.open(tmp_path / "index-plain") as one, Index.open(tmp_path / "index-killed") as other:
+        assert content(one)[0][0] == content(other)[0][0]
+        assert [(n, row.tolist()) for n, row in content(one)] == [(n, row.tolist()) for n, row in content(other)]
+        other.check()
+    with pytest.raises(OutputError, match="this run is finished, and what it kept is in"):
+        run("killed")
+
+
+def test_what_an_index_of_vectors_refuses(tmp_path):
+    table = crowds(6, 12)
+    rows = pa.table({"vector": list(table), "n": range(12)})
+    with Index.create(tmp_path / "ix", **WITHIN) as index:
+        index.add(["a"], -table[:1])
+        with pytest.raises(IncompatibleError, match=r"was made with within 5\.0 and this run has 4"):
+            likewise.dedup(table, measure="angle", within=4, against=index)
+        with pytest.raises(IncompatibleError, match="was made with measure 'angle' and this run has 'l2'"):
+            likewise.dedup(table, measure="l2", within=5, against=index)
+        with pytest.raises(IncompatibleError, match="of this index have 8 components, and these 3"):
+            likewise.dedup(table[:, :3], against=index, **WITHIN)
+        with pytest.raises(IncompatibleError, match=r"float32, and these float64.*astype"):
+            likewise.dedup(table.astype(np.float64), against=index, add=True, **WITHIN)
+        with pytest.raises(ParameterError, match=r"needs vectors with ids, as those of .* are strings"):
+            likewise.dedup(table, against=index, add=True, **WITHIN)
+        with pytest.raises(IncompatibleError, match="this index holds vectors; use measure='angle'"):
+            likewise.dedup(["a b c"], against=index)
+        index.add(["0"], -table[:1] * np.float32(3))
+        with pytest.raises(InputError, match=r"the id .0. is in the index already, with another vector; nothing was"):
+            likewise.dedup(rows, id="n", out=tmp_path / "out", against=index, add=True, **WITHIN)
+        assert not (tmp_path / "out" / "run.json").exists()
+        zeros = table.copy()
+        zeros[3] = 0
+        np.save(tmp_path / "zeros.npy", zeros)
+        with pytest.raises(InputError, match=r"zeros\.npy: row 3 \(counted from 0\) is all zeros"):
+            likewise.dedup(tmp_path / "zeros.npy", against=index, **WITHIN)
+        with pytest.raises(ParameterError, match="'fresh'"):
+            likewise.dedup(table, against=index, fresh=True, **WITHIN)
+        with pytest.raises(ParameterError, match="names exactly one index; it names 2"):
+            likewise.dedup(table, against=[index, index], add=True, **WITHIN)
+    Index.create(tmp_path / "texts").close()
+    with pytest.raises(IncompatibleError, match="does not hold vectors"):
+        likewise.dedup(table, against=tmp_path / "texts", **WITHIN)
+
+
+def test_vectors_on_the_command_line(typed, tmp_path):
+    table = crowds(7, 60)
+    np.save(tmp_path / "a.npy", table[:40])
+    np.save(tmp_path / "b.npy", table)
+    assert typed("index", "create", "seen", "--measure", "angle", "--within", "5").returncode == 0
+    for name in ("a", "b"):
+        words = ("dedup", f"{name}.npy", "--measure", "angle", "--against", "seen", "--add", "--out", name)
+        done = typed(*words)
+        assert done.returncode == 0, done.stderr
+        assert "vectors to the index" in done.stdout
+    gone = pq.read_table(tmp_path / "b" / "removed.parquet").to_pylist()
+    assert {row["id"] for row in gone} >= set(range(40))
+    assert {row["kept_in"] for row in gone} == {"seen", None}
+    again = typed(*words)
+    assert again.returncode == 1
+    assert "finished" in again.stderr
+    assert typed("report", "b").returncode == 0

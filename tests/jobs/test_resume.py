@@ -105,6 +105,24 @@ def test_killed_at_any_moment(big, tmp_path):
     assert not (out / WORK).exists()
 
 
+@pytest.mark.parametrize("name", ["lines", "vectors", "containment"])
+def test_commands_that_start_over_are_killed_at_any_moment(name, tmp_path):
+    write, file, words = runs.STARTED_OVER[name]
+    source, out, rng = write(tmp_path / file, 9000), tmp_path / "out", random.Random(9)
+    words = (words[0], source, *words[1:])
+    begun = time.monotonic()
+    code, _, errors = runs.finish(runs.begin(*words, "--out", tmp_path / "whole"))
+    seconds = time.monotonic() - begun
+    assert code == 0, errors
+    for _ in range(2):
+        runs.killed_in(rng.uniform(0.2, 1.0) * seconds, *words, "--out", out)
+    code, _, errors = runs.finish(runs.begin(*words, "--out", out, "--threads", "1"))
+    assert code == 0, errors
+    assert runs.answer(out) == runs.answer(tmp_path / "whole") != {}
+    assert manifest(out)["counts"]["removed" if name != "lines" else "cuts"] > 0
+    assert not (out / WORK).exists()
+
+
 def test_a_second_run_in_the_same_folder_is_refused(small, tmp_path):
     """The first is held up in the middle, and goes on undisturbed."""
     source, answers = small

@@ -2,14 +2,19 @@
 
 import json
 import random
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from spark_corpora import in_order
 
 import likewise
+from likewise.apps.units import UnitRules
 from likewise.errors import ParameterError
+from likewise.spark import units
+from likewise.spark.exchange import opened
 
 TABLES = ("cuts", "removed", "kept")
 
@@ -114,3 +119,20 @@ def test_what_has_no_effect_or_nothing_to_cut_is_refused(spark):
         likewise.dedup(frame, unit="lines", html=True)
     with pytest.raises(ParameterError, match="'threshold'"):
         likewise.dedup(frame, unit="lines", threshold=0.5)
+
+
+def test_a_line_of_every_document_is_a_number_from_each_batch(monkeypatch):
+    """What meets in a task is bounded by the batches, not by the documents that have a line."""
+    monkeypatch.setattr(units, "numbered", lambda batch, _: (np.asarray(batch.column(0)), batch))
+    rules = UnitRules("lines", 2, 1, 1, "first")
+    texts = [f"this is the same everywhere\nand number {row} is not" for row in range(900)]
+    batches = [
+        pa.RecordBatch.from_arrays([pa.array(range(at, at + 300)), pa.array(texts[at : at + 300])], ["row", units.TEXT])
+        for at in (0, 300, 600)
+    ]
+    given = {"numbering": SimpleNamespace(value=None), "begins": np.array([0, 450]), "rules": rules}
+    sent = list(units._sent_units(iter(batches), **given, targets=np.zeros(1, np.int32)))
+    assert len(opened(sent)[units.UNIT][0]) == 900 + 4  # the second batch lies in two blocks
+    rows, words = opened(units._repeated(iter(sent), rules))[units.CUT]
+    assert sorted(rows) == [0, 300, 450, 600]
+    assert words.reshape(-1, 4)[:, 2:].tolist() == [[0, 900]] * 4

@@ -54,7 +54,12 @@ DIR will contain:
     help="A run of words found in more documents than this is a frequent phrase and does not count.  [default: one in "
     "1,000 documents, from 10 to 1,000]",
 )
-@shared.whole("--rare", 3, "Items of 5 words up to --length count only if found whole, in at most this many documents.")
+@shared.whole(
+    "--rare",
+    3,
+    "Items of 5 words up to --length, found whole, and parts of fewer than 13 words count only if at most this many "
+    "documents have them.",
+)
 @shared.text
 @shared.id
 @click.option(

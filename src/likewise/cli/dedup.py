@@ -32,6 +32,7 @@ Examples:
   likewise dedup embeddings.npy --measure angle --within 15 --out clean/
   likewise dedup images.parquet --vector clip --id path --measure angle --within 15 --keep max:width --out clean/
   likewise dedup monday.npy --measure angle --within 15 --against clean/ --out monday/
+  likewise dedup monday.npy --measure angle --within 15 --against seen/ --add --out monday/    (seen/: an index)
   likewise dedup huge/*.parquet --memory 4GiB --spill /fast/disk --out clean/     (interrupted? run it again)
   likewise dedup 's3://bucket/crawl/*.parquet' --id url --out s3://bucket/clean   (also gs, az, hf, https)
   likewise dedup monday.jsonl --against clean/ --out monday/
@@ -97,7 +98,8 @@ For vectors, the tables have a distance instead of the similarity."""
 @click.option(
     "--add",
     is_flag=True,
-    help="Then add the kept documents to the index in --against; needs --id, except for text files.",
+    help="Then add the kept documents to the index in --against; needs --id, except for text files. Vectors without "
+    "ids are numbered from the first number that the index has free.",
 )
 @click.option(
     "--no-state",
@@ -150,8 +152,10 @@ def dedup(
     if options["unit"] and context.meta.get(shared.BY):
         raise ParameterError("--by has no effect with --unit")
     show.announce_compilation()
-    if against and not of_vectors:
-        checks.unused("dedup", {"estimate": (options["estimate"], False)}, "with 'against', which compares documents")
+    if against:
+        if not of_vectors:
+            estimate = {"estimate": (options["estimate"], False)}
+            checks.unused("dedup", estimate, "with 'against', which compares documents")
         options.update(_settings_of(context, list(against)))
     with show.progress(as_json) as observer, show.page_ahead():
         result = likewise.dedup(given, out=target, against=list(against), progress=observer, **options)
@@ -161,7 +165,8 @@ def dedup(
     opening = show.opening_vectors(result.stats) if of_vectors else show.opening(result.stats)
     lines = [*opening, show.outcome(result.stats)]
     if "added" in result.stats["counts"]:
-        lines.append(f"added {show.count(result.stats['counts']['added'], 'document')} to the index")
+        what = "vector" if of_vectors else "document"
+        lines.append(f"added {show.count(result.stats['counts']['added'], what)} to the index")
     show.report(result.stats, as_json, lines, target, getattr(result, "held", None))
 
 
@@ -200,9 +205,15 @@ def _cut(stats: dict[str, Any]) -> Iterator[str]:
 
 def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:
     """Return the settings of earlier runs and of indexes, but for those that the user gives."""
-    from likewise.engines import is_index, known_items
+    from likewise.engines import is_index, known_items, known_vectors
 
-    if context.params["engine"] == "spark":
+    settings: dict[str, Any]
+    if context.params["measure"] in shared.DISTANCES:
+        if context.params["engine"] == "spark":
+            return {}  # dedup says that this is not possible
+        with known_vectors(list(against)) as vectors:
+            settings = {"within": next((one.within for one in vectors.known if one.within is not None), None)}
+    elif context.params["engine"] == "spark":
         if any(map(is_index, against)):
             return {}  # dedup says that this is not possible
         from likewise.spark.against import settings_of

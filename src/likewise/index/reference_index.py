@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,56 +12,49 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts
 from likewise.base.copies import set_digests
+from likewise.base.runlog import Tick
 from likewise.errors import IncompatibleError, InputError
 from likewise.index.chunk import ChunkData, sets_of_units
 from likewise.index.index import Index
-from likewise.index.item_ids import as_ids, fitted_ids
+from likewise.index.item_ids import STRING, as_ids, fitted_ids
 from likewise.index.scheme import IndexQuestion
 from likewise.index.segment import unit_of_rows
 from likewise.index.set_scheme import MinHashScheme
+from likewise.index.vector_scheme import VectorScheme
 from likewise.index.view import IndexView, SegmentView
-from likewise.jobs.reference_items import QueriedItems, SimilarItems, chunk_digests, marks
+from likewise.jobs.reference_items import MOST, Growing, QueriedItems, SimilarItems, chunk_digests, marks
+from likewise.jobs.reference_vectors import NearVectors, QueriedVectors
 from likewise.kernels.lookup import sort_sets
 from likewise.search.band_keys import HeldKeys
-from likewise.search.items import Items, TextItems
+from likewise.search.items import TextItems
+from likewise.search.scored import ScoredPairs, concatenated
 from likewise.search.sketch import SketchPlan
+from likewise.search.vectors.pairs import PairLimit, VectorAim
+from likewise.search.vectors.spaces import Space
 
 OWNER = "dedup"
 ROWS = 1 << 13
-"""Items whose sets are read at a time."""
+"""Items that are read or asked about at a time."""
 
 
-class ReferenceIndex(QueriedItems):
-    """An index of documents, for a run."""
+class _GrowingIndex(Growing):
+    """An index that new items are compared with, and to which they are added. item: what it calls one of them."""
+
+    item: str
 
     def __init__(self, given: Any) -> None:
         self._own = not isinstance(given, Index)
         self._index = Index.open(given) if self._own else given
         self.where = self._index.where
         try:
-            self.settings = self._settings()
+            self._take_settings()
         except BaseException:
             self.close()
             raise
 
-    @property
-    def _scheme(self) -> MinHashScheme:
-        scheme = self._index.scheme
-        if not isinstance(scheme, MinHashScheme) or scheme.shingler is None:
-            raise IncompatibleError(f"{self.where}: this index does not hold documents, which dedup compares")
-        return scheme
-
-    def _settings(self) -> dict[str, Any]:
-        scheme = self._scheme
-        minhash, banding = scheme.minhash, scheme.banding
-        tables = {"seed": minhash.seed, "sketch": minhash.method, "bands": banding.b, "rows": banding.r}
-        more = {"ignore_common": None, "method": "lsh"}
-        return {"threshold": scheme.threshold, "shingle": scheme.shingler, **tables, **more}
-
-    @property
-    def common(self) -> Hashes:
-        """The shingles that the index leaves out."""
-        return self._scheme.common
+    @abstractmethod
+    def _take_settings(self) -> None:
+        """Note the settings that new items must share; raise if it has other items."""
 
     @property
     def place(self) -> str:
@@ -71,6 +65,70 @@ class ReferenceIndex(QueriedItems):
     def count(self) -> int:
         """The number of items."""
         return len(self._index)
+
+    def fitting(self, ids: Any) -> Any:
+        """Return ids as those of the index are."""
+        try:
+            return fitted_ids(as_ids(ids, OWNER), self._index.info()["ids"])
+        except InputError as error:
+            raise InputError(f"{self.where}: {error}") from error
+
+    def absent(self, ids: Any, items: Any, rows: Ints, threads: int) -> NDArray[np.bool_]:
+        """Return which of these rows are not in the index; raise if an id is there with another item."""
+        with self._index.snapshot() as view:
+            places = view.find(ids)
+            there = np.flatnonzero(places >= 0)
+            for place, differ in self._differing(view, places[there], items, rows[there], threads):
+                if differ.any():
+                    name = ids[int(there[place][np.argmax(differ)])].as_py()
+                    raise InputError(
+                        f"{self.where}: the id {name!r} is in the index already, with another {self.item}; nothing was "
+                        "written or added: name a column with ids of their own, or remove that item first"
+                    )
+        absent: NDArray[np.bool_] = places < 0
+        return absent
+
+    @abstractmethod
+    def _differing(
+        self, view: IndexView, places: Ints, items: Any, rows: Ints, threads: int
+    ) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """Yield which of these items of the index differ from those of a run in these rows, some at a time."""
+
+    def add(self, batches: Iterable[tuple[Any, Any]]) -> None:
+        """Add ids and items, all or none."""
+        self._index.add_batches(batches)
+
+    def close(self) -> None:
+        """Close the index, unless it is the user's."""
+        if self._own:
+            self._index.close()
+
+
+class ReferenceIndex(_GrowingIndex, QueriedItems):
+    """An index of documents, for a run."""
+
+    item = "document"
+
+    @property
+    def _scheme(self) -> MinHashScheme:
+        scheme = self._index.scheme
+        if isinstance(scheme, VectorScheme):
+            raise IncompatibleError(f"{self.where}: this index holds vectors; use measure={scheme.measure!r}")
+        if scheme.shingler is None:
+            raise IncompatibleError(f"{self.where}: this index does not hold documents, which dedup compares")
+        return scheme
+
+    def _take_settings(self) -> None:
+        scheme = self._scheme
+        minhash, banding = scheme.minhash, scheme.banding
+        tables = {"seed": minhash.seed, "sketch": minhash.method, "bands": banding.b, "rows": banding.r}
+        more = {"ignore_common": None, "method": "lsh"}
+        self.settings = {"threshold": scheme.threshold, "shingle": scheme.shingler, **tables, **more}
+
+    @property
+    def common(self) -> Hashes:
+        """The shingles that the index leaves out."""
+        return self._scheme.common
 
     def similar(self, batches: Iterable[Sets], most: int, threads: int) -> Iterator[SimilarItems]:
         """Yield the items that are similar to one or more of these sets; all are of one snapshot."""
@@ -110,43 +168,67 @@ class ReferenceIndex(QueriedItems):
         keys = HeldKeys(np.empty((len(texts), scheme.banding.b), np.uint32))
         return items.keys(np.arange(len(texts)), SketchPlan(scheme.minhash, scheme.banding, keys))
 
-    def fitting(self, ids: Any) -> Any:
-        """Return ids as those of the index are."""
-        try:
-            return fitted_ids(as_ids(ids, OWNER), self._index.info()["ids"])
-        except InputError as error:
-            raise InputError(f"{self.where}: {error}") from error
+    def _differing(
+        self, view: IndexView, places: Ints, items: Any, rows: Ints, threads: int
+    ) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        for place, sets in items.set_batches(rows, threads):
+            known = np.zeros((len(sets), 2), np.uint64)
+            for segment, start in zip(view.segments, view.starts, strict=False):
+                mine = np.flatnonzero((places[place] >= start) & (places[place] < start + segment.entry.rows))
+                if len(mine):
+                    known[mine] = set_digests(_sets(segment, _units(segment)[places[place][mine] - start]))
+            yield place, (known != set_digests(sets)).any(axis=1)
 
-    def absent(self, ids: Any, items: Items, rows: Ints, threads: int) -> NDArray[np.bool_]:
-        """Return which of these rows are not in the index; raise if an id is there with another set."""
+
+class ReferenceVectorIndex(_GrowingIndex, QueriedVectors):
+    """An index of vectors, for a run."""
+
+    item = "vector"
+
+    @property
+    def _scheme(self) -> VectorScheme:
+        scheme = self._index.scheme
+        if not isinstance(scheme, VectorScheme):
+            raise IncompatibleError(f"{self.where}: this index does not hold vectors, which this run compares")
+        return scheme
+
+    def _take_settings(self) -> None:
+        self.measure, self.within = self._scheme.measure, self._scheme.within
+
+    @property
+    def numbered(self) -> int | None:
+        """The first number that is free for vectors without ids; None if the ids there are strings."""
         with self._index.snapshot() as view:
-            places = view.find(ids)
-            there = np.flatnonzero(places >= 0)
-            for place, sets in items.set_batches(rows[there], threads):
-                known = np.zeros((len(sets), 2), np.uint64)
-                wanted = places[there[place]]
-                for segment, start in zip(view.segments, view.starts, strict=False):
-                    mine = np.flatnonzero((wanted >= start) & (wanted < start + segment.entry.rows))
-                    if len(mine):
-                        known[mine] = set_digests(_sets(segment, _units(segment)[wanted[mine] - start]))
-                differ = np.flatnonzero((known != set_digests(sets)).any(axis=1))
-                if len(differ):
-                    name = ids[int(there[place][differ[0]])].as_py()
-                    raise InputError(
-                        f"{self.where}: the id {name!r} is in the index already, with another document; nothing was "
-                        "written or added: name a column with ids of their own, or remove that item first"
-                    )
-        absent: NDArray[np.bool_] = places < 0
-        return absent
+            return None if view.manifest.ids == STRING else view.manifest.numbered
 
-    def add(self, batches: Iterable[tuple[Any, Any]]) -> None:
-        """Add ids and documents, all or none."""
-        self._index.add_batches(batches)
+    def check_type(self, table: NDArray[Any]) -> None:
+        """Raise if vectors like these cannot be added."""
+        with self._index.snapshot() as view:
+            self._scheme.space(table[:1], view.manifest, self.where, 1, adding=True)
 
-    def close(self) -> None:
-        """Close the index, unless it is the user's."""
-        if self._own:
-            self._index.close()
+    def near(self, space: Space, aim: VectorAim, tick: Tick) -> NearVectors:
+        """Return the vectors that are near one or more of these, at most `MOST` for each; all are of one snapshot."""
+        space.look(aim.threads)
+        room, found = PairLimit(space, aim), list[ScoredPairs]()
+        with self._index.snapshot() as view:
+            for start in range(0, len(space), ROWS):
+                some = space.chosen(np.arange(start, min(start + ROWS, len(space))), *aim.room)
+                query, row, distance = self._scheme.near(view, some, MOST, aim.within, self.where, aim.threads)
+                room.take(len(query))
+                found.append((query + start, row, distance))
+                tick(len(some))
+            new, row, _ = concatenated(found)
+            rows, known = np.unique(row, return_inverse=True)
+            table = self._scheme.unpacked(view.vectors(rows), view.manifest.dimension)
+            return NearVectors(view.ids(rows), table, known, new)
+
+    def _differing(
+        self, view: IndexView, places: Ints, items: Any, rows: Ints, threads: int
+    ) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        for start in range(0, len(rows), ROWS):
+            some = slice(start, start + ROWS)
+            new = self._scheme.space(items[rows[some]], view.manifest, self.where, threads, adding=True).table
+            yield some, (view.vectors(places[some]) != new).any(axis=1)
 
 
 def _sorted(sets: Sets) -> Sets:

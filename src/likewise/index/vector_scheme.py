@@ -91,10 +91,7 @@ class VectorScheme(IndexScheme):
         except ParameterError as error:
             raise ParameterError(f"{owner}: {error}") from error
         space.titles = (f"{owner}: vector {{}}", "")
-        width, known = space.dimensions, manifest.dimension
-        if len(space) and known is not None and width != known:
-            what = "bits" if self.measure == "hamming" else "components"
-            raise IncompatibleError(f"{owner}: the vectors of this index have {known:,} {what}, and these {width:,}")
+        self._check_width(space, manifest, owner)
         if not isinstance(space, Bits):
             table = space.part(slice(None))
             if adding and manifest.dtype is not None and len(space) and str(table.dtype) != manifest.dtype:
@@ -108,6 +105,12 @@ class VectorScheme(IndexScheme):
             space.titles = titles
         space.look(threads)
         return space
+
+    def _check_width(self, space: Space, manifest: Manifest, owner: str) -> None:
+        width, known = space.dimensions, manifest.dimension
+        if len(space) and known is not None and width != known:
+            what = "bits" if self.measure == "hamming" else "components"
+            raise IncompatibleError(f"{owner}: the vectors of this index have {known:,} {what}, and these {width:,}")
 
     def batches(self, ids: Any, items: Any, manifest: Manifest, threads: int, owner: str) -> Iterator[ItemBatch]:
         """Check new vectors, and yield them in parts that fit in one transaction each."""
@@ -156,12 +159,25 @@ class VectorScheme(IndexScheme):
                 raise ParameterError.of(owner, "within", f"at most {self.within:g}, that of the index", within)
         space = self.space(items, view.manifest, owner, threads, adding=False)
         check_count(ids, len(space), owner)
-        best = min(question.best, max(1, view.manifest.live))
+        return self.near(view, space, question.best, within, owner, threads)
+
+    def near(
+        self, view: IndexView, space: Space, best: int, within: float | None, owner: str, threads: int
+    ) -> ScoredPairs:
+        """Return the same of vectors that were checked."""
+        self._check_width(space, view.manifest, owner)
+        best = min(best, max(1, view.manifest.live))
         return near_vectors(view.laid_out(_cells), view.vectors, space, best, within, threads)
 
     def items(self, view: IndexView, rows: Ints) -> NDArray[Any]:
         """Return vectors, a row for each."""
         return view.vectors(rows)
+
+    def unpacked(self, table: NDArray[Any], dimension: int | None) -> NDArray[Any]:
+        """Return vectors as the user gave them: bits that are packed in words as flags."""
+        if self.measure != "hamming":
+            return table
+        return np.unpackbits(table.view(np.uint8), axis=1, count=dimension, bitorder="little").astype(bool)
 
 
 def _cells(view: IndexView) -> list[SegmentCells]:

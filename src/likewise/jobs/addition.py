@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from likewise.errors import DamagedError, OutputError, ParameterError
 from likewise.io.publish import MANIFEST
 from likewise.io.seals import read_sealed
 from likewise.io.write import write_json
-from likewise.jobs.reference_items import QueriedItems
+from likewise.jobs.reference_items import Growing
 from likewise.jobs.result import Dedup
 from likewise.search.items import TextItems
 from likewise.search.load import Collection
@@ -34,11 +34,25 @@ TOGETHER = 1 << 26
 """Bytes of documents that are handed over at a time."""
 
 
+class NewItems(Protocol):
+    """The items of a run, as an index takes them."""
+
+    @property
+    def items(self) -> Any:
+        """What the index compares with the items that it has."""
+
+    def ids(self, rows: Ints) -> Any:
+        """Return the ids of these rows."""
+
+    def parts(self, rows: Ints) -> Iterator[tuple[Ints, Any]]:
+        """Yield these rows with their items, many at a time."""
+
+
 @dataclass(frozen=True)
 class Addition:
     """What a run adds to an index. run: what tells it from other runs."""
 
-    target: QueriedItems
+    target: Growing
     run: dict[str, Any]
 
     @cached_property
@@ -58,33 +72,23 @@ class Addition:
                 f"would find all of it there and keep nothing: choose another folder, or start over with --fresh"
             )
 
-    def check_ids(self, collection: Collection) -> None:
-        """Raise if the documents have no ids, or none that the index can have."""
-        if collection.ids is None or not isinstance(collection.items, TextItems):
-            raise ParameterError(
-                "The 'add' parameter of dedup needs documents with ids, by which the index knows them. Name their "
-                "column with 'id'."
-            )
-        self.target.fitting(collection.ids)
-
-    def prepared(self, collection: Collection, keep: NDArray[np.bool_], threads: int) -> Ints:
+    def prepared(self, new: NewItems, keep: NDArray[np.bool_], threads: int) -> Ints:
         """Return the rows that are kept and not in the index; raise if it has one of their ids for something else."""
-        assert collection.items is not None
         rows = np.flatnonzero(keep)
-        return rows[self.target.absent(self._ids(collection, rows), collection.items, rows, threads)]
+        return rows[self.target.absent(self._ids(new, rows), new.items, rows, threads)]
 
-    def _ids(self, collection: Collection, rows: Ints) -> Any:
-        return self.target.fitting(collection.name(rows))
+    def _ids(self, new: NewItems, rows: Ints) -> Any:
+        return self.target.fitting(new.ids(rows))
 
-    def make(self, collection: Collection, rows: Ints, result: Dedup, log: RunLog, folder: Path | None) -> None:
+    def make(self, new: NewItems, rows: Ints, result: Dedup, log: RunLog, folder: Path | None) -> None:
         """Add these rows, and say so in run.json."""
         kept = int(result.keep_mask.sum())
         if len(rows):
             with log.stage("add", len(rows)) as tick:
 
-                def batches() -> Iterator[tuple[Any, Texts]]:
-                    for some, texts in _documents(collection, rows):
-                        yield self._ids(collection, some), texts
+                def batches() -> Iterator[tuple[Any, Any]]:
+                    for some, items in new.parts(rows):
+                        yield self._ids(new, some), items
                         tick(len(some))
 
                 self.target.add(batches())
@@ -96,17 +100,40 @@ class Addition:
             write_json(stats, folder / MANIFEST)
 
 
-def _documents(collection: Collection, rows: Ints) -> Iterator[tuple[Ints, Texts]]:
-    """Yield the documents of these rows, many at a time."""
-    items = collection.items
-    assert isinstance(items, TextItems)
-    waiting: list[TextChunk] = []
-    begin = end = size = 0
-    for stored, local, place in items.texts.split(rows):
-        chunk = stored.load()
-        some = Sets(chunk.data, chunk.offsets).take(local)
-        waiting.append(TextChunk(some.values, some.offsets))
-        size, end = size + len(some.values), place.stop
-        if size >= TOGETHER or end == len(rows):
-            yield rows[begin:end], Texts(waiting)
-            waiting, begin, size = [], end, 0
+@dataclass(frozen=True)
+class NewDocuments:
+    """Documents of a run, as an index takes them."""
+
+    collection: Collection
+
+    def check(self, target: Growing) -> None:
+        """Raise if the documents have no ids, or none that the index can have."""
+        if self.collection.ids is None or not isinstance(self.collection.items, TextItems):
+            raise ParameterError(
+                "The 'add' parameter of dedup needs documents with ids, by which the index knows them. Name their "
+                "column with 'id'."
+            )
+        target.fitting(self.collection.ids)
+
+    @property
+    def items(self) -> TextItems:
+        """The documents."""
+        assert isinstance(self.collection.items, TextItems)
+        return self.collection.items
+
+    def ids(self, rows: Ints) -> Any:
+        """Return the ids of these rows."""
+        return self.collection.name(rows)
+
+    def parts(self, rows: Ints) -> Iterator[tuple[Ints, Texts]]:
+        """Yield these rows with their documents, many at a time."""
+        waiting: list[TextChunk] = []
+        begin = end = size = 0
+        for stored, local, place in self.items.texts.split(rows):
+            chunk = stored.load()
+            some = Sets(chunk.data, chunk.offsets).take(local)
+            waiting.append(TextChunk(some.values, some.offsets))
+            size, end = size + len(some.values), place.stop
+            if size >= TOGETHER or end == len(rows):
+                yield rows[begin:end], Texts(waiting)
+                waiting, begin, size = [], end, 0

@@ -5,7 +5,7 @@ The documents of a run are sketched already, and are read again only for a pair.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, part_at, to_arrow
 from likewise.base.parallel import in_order
 from likewise.base.runlog import RunLog
-from likewise.errors import IncompatibleError, ParameterError
+from likewise.errors import IncompatibleError
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions, open_source
 from likewise.io.seals import checksum
@@ -25,7 +25,6 @@ from likewise.io.upload import named
 from likewise.io.workspace import Workspace
 from likewise.jobs.reference_items import (
     KnownItems,
-    QueriedItems,
     ReferenceItems,
     ReferencePart,
     chunk_digests,
@@ -203,9 +202,6 @@ class EarlierRun(ReferenceItems):
         chunk, local, _ = next(self.items.chunks(np.array([row]), 1))
         return chunk.text(int(local[0]))
 
-    def close(self) -> None:
-        """Nothing is open."""
-
     def _digests(self, rows: Ints, threads: int) -> Hashes:
         digests = np.zeros((len(rows), 2), np.uint64)
         for chunk, inner, place in self.items.chunks(rows, threads):
@@ -213,27 +209,14 @@ class EarlierRun(ReferenceItems):
         return digests
 
 
-class Against(KnownItems[ReferencePart]):
+class Against(KnownItems[ReferenceItems, ReferencePart]):
     """The finished runs and the indexes that new documents are compared with."""
 
-    def __init__(self, given: Sequence[Any], opened: Callable[[Any], ReferenceItems]) -> None:
-        super().__init__()
-        self.known: list[ReferenceItems] = []
-        try:
-            for one in given:
-                self.known.append(opened(one))
-            check_runs([one.state for one in self.known if isinstance(one, EarlierRun)])
-            for one in self.known[1:]:
-                _check_settings(self.known[0], one)
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Against:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def check_together(self) -> None:
+        """Raise if new documents cannot be compared with all of these in one way."""
+        check_runs([one.state for one in self.known if isinstance(one, EarlierRun)])
+        for one in self.known[1:]:
+            _check_settings(self.known[0], one)
 
     @property
     def where(self) -> str:
@@ -276,14 +259,6 @@ class Against(KnownItems[ReferencePart]):
         number, inner = part_at((len(part.ids) for part in self.parts), row)
         return self.known[number].document(inner)
 
-    def target(self) -> QueriedItems:
-        """Return the index to which documents are added."""
-        indexes = [one for one in self.known if isinstance(one, QueriedItems)]
-        if len(indexes) != 1:
-            rule = f"False unless 'against' names exactly one index; it names {len(indexes) or 'none'}"
-            raise ParameterError.of("dedup", "add", rule, True)
-        return indexes[0]
-
     def ask(self, items: Items, space: Workspace, log: RunLog, threads: int) -> None:
         """Find out which known items take part in the search for these new ones."""
         if len(self.common):
@@ -307,11 +282,6 @@ class Against(KnownItems[ReferencePart]):
             axis=1
         )
         return same
-
-    def close(self) -> None:
-        """Let go of indexes."""
-        for one in self.known:
-            one.close()
 
 
 def check_runs(states: Sequence[State]) -> None:

@@ -19,12 +19,11 @@ from likewise.errors import InputError, ParameterError
 from likewise.io.disk import is_url
 from likewise.io.read import ReadOptions, Source
 from likewise.io.seals import changed_files
-from likewise.io.streams import spool_folder
 from likewise.io.workspace import OVER, STEPS, WORK, Workspace
-from likewise.jobs.addition import Addition
+from likewise.jobs.addition import Addition, NewDocuments
 from likewise.jobs.against import Against, Joined
-from likewise.jobs.inputs import SearchRequest, check_distance
-from likewise.jobs.reference_items import QueriedItems
+from likewise.jobs.inputs import FolderRequest, check_distance
+from likewise.jobs.reference_items import Growing
 from likewise.jobs.result import Dedup
 from likewise.jobs.rows import DISTANCES
 from likewise.jobs.settings import HASHING
@@ -49,13 +48,12 @@ mix(np.uint64(0))  # the first call of a kernel takes Numba a third of a second:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DedupRequest(SearchRequest):
+class DedupRequest(FolderRequest):
     """What `dedup` is asked for; see there."""
 
     owner: str = OWNER
     keep: str | Keep | None = None
     group: str | None = None
-    out: str | Path | None = None
     fresh: bool = False
     against: tuple[Any, ...] = ()
     add: bool = False
@@ -69,14 +67,14 @@ class DedupRequest(SearchRequest):
         if self.group is not None:
             why = "with 'group', whose names are the ids" if not self.of_vectors else "for vectors"
             checks.unused(self.owner, self.given("id") if not self.of_vectors else self.given("group"), why)
+        checks.flag(self.owner, "add", self.add)
+        if not self.against:
+            checks.unused(self.owner, self.given("add"), "without an index in 'against'")
         if self.of_vectors:
             return
         checks.unused(self.owner, self.given("within", "vector"), f"with measure={self.measure!r}")
         check_distance(self.source)
-        checks.flag(self.owner, "add", self.add)
-        if not self.against:
-            checks.unused(self.owner, self.given("add"), "without an index in 'against'")
-        else:
+        if self.against:
             checks.unused(self.owner, self.given("estimate"), "with 'against', which compares documents")
         if self.measure != "jaccard":
             why = f"with measure={self.measure!r}, which is an exact search"
@@ -93,16 +91,6 @@ class DedupRequest(SearchRequest):
     def of_vectors(self) -> bool:
         """Whether vectors are compared."""
         return self.measure in DISTANCES
-
-    @property
-    def shared(self) -> tuple[str, str | Path | None]:
-        """The folder of the result."""
-        return "out", self.out
-
-    @property
-    def spool(self) -> Path | None:
-        """The folder in which streams are kept: on the disk of the result."""
-        return spool_folder(self.spill, self.out)
 
     @cached_property
     def policy(self) -> Keep:
@@ -145,32 +133,35 @@ class _Run:
     request: DedupRequest
     source: Source | Sets
     earlier: Against | None
-    target: QueriedItems | None
+    target: Growing | None
     log: RunLog
 
     def done(self) -> Dedup:
         """Do all of it, or what an interrupted run has left to do."""
         threads, out = self.request.resources.threads, self.out
         addition = Addition(self.target, self.identity) if self.target is not None else None
-        with _workspace(self) as space:
+        known = self.inputs is not None and self.request.shingler.restorable
+        files = self.source.files if isinstance(self.source, Source) else []
+        with workspace(self.request, self.identity, files, known, self.log) as space:
             if addition and out is not None and not self.request.fresh and not space.resumed:
                 addition.check_new(out)
             self.forecast(space)
             collection = self.read(space)
+            new = NewDocuments(collection)
             if addition:
-                addition.check_ids(collection)
+                new.check(addition.target)
             if self.earlier is not None:
                 self.earlier.ask(_items(collection), space, self.log, threads)
             ranks = self.ranks(collection)
             matches = self.search(collection, ranks, space)
             removal = self.remove(collection, matches, ranks)
             result = self.result(collection, matches, removal, space)
-            new = addition.prepared(collection, result.keep_mask, threads) if addition else None
+            rows = addition.prepared(new, result.keep_mask, threads) if addition else None
             if out is not None:
                 check_unchanged(self.source, self.inputs)
                 result.write(out, space)
-            if addition and new is not None:
-                addition.make(collection, new, result, self.log, out)
+            if addition and rows is not None:
+                addition.make(new, rows, result, self.log, out)
             if out is not None:
                 space.finish()
         return result
@@ -334,25 +325,29 @@ def _of_new(removal: Removal, earlier: Against, items: Items, threads: int) -> R
 
 
 @contextmanager
-def _workspace(run: _Run) -> Iterator[Workspace]:
-    """Open the workspace of a run; what is done stays there when the run is interrupted."""
-    spill = run.request.resources.spill
-    if run.out is None:
+def workspace(
+    request: DedupRequest, identity: dict[str, Any], files: list[Path], known: bool, log: RunLog
+) -> Iterator[Workspace]:
+    """Open the workspace of a run; what is done stays there when the run is interrupted.
+
+    known: whether a later run can tell that it has the same inputs.
+    """
+    spill, out = request.resources.spill, None if request.out is None else Path(request.out)
+    if out is None:
         space = Workspace.temporary(spill)
     else:
-        Dedup.check_folder(run.out, run.source.files if isinstance(run.source, Source) else [])
-        known = run.inputs is not None and run.request.shingler.restorable
-        begun = (run.out / WORK / STEPS).exists()
-        space = Workspace.open(run.out, run.identity, spill, run.request.fresh or not known)
-        run.log.notes.extend(space.warnings)
-        if begun and not known and not run.request.fresh:
-            run.log.notes.append(f"{OVER}: only runs of files, with a shingler that has a name, can be resumed")
+        Dedup.check_folder(out, files)
+        begun = (out / WORK / STEPS).exists()
+        space = Workspace.open(out, identity, spill, request.fresh or not known)
+        log.notes.extend(space.warnings)
+        if begun and not known and not request.fresh:
+            log.notes.append(f"{OVER}: only runs of files, with a shingler that has a name, can be resumed")
     try:
         yield space
     except BaseException:
         space.discard()
         raise
     finally:
-        if run.out is None:
+        if out is None:
             space.finish()
         space.close()

@@ -155,3 +155,20 @@ def check_distance(source: Any) -> None:
     arrays = (str(path).lower().endswith(".npy") for path in paths if isinstance(path, str | Path))
     if isinstance(source, np.ndarray) or any(arrays):
         raise ParameterError("Vectors are compared by a distance: use measure='angle' and within=15, for example.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderRequest(SearchRequest):
+    """What a job is asked for whose result is a folder."""
+
+    out: str | Path | None = None
+
+    @property
+    def shared(self) -> tuple[str, str | Path | None]:
+        """The folder of the result."""
+        return "out", self.out
+
+    @property
+    def spool(self) -> Path | None:
+        """The folder in which streams are kept: on the disk of the result."""
+        return spool_folder(self.spill, self.out)

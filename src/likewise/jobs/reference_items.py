@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
 from likewise.base.runlog import RunLog, Tick
-from likewise.errors import IncompatibleError
+from likewise.errors import IncompatibleError, ParameterError
 from likewise.io.disk import write_array
-from likewise.io.workspace import Workspace
+from likewise.io.workspace import Draft, Workspace
 from likewise.kernels.hashing import digest_strings
 from likewise.search.items import Items
 from likewise.search.load import Collection
@@ -55,14 +55,85 @@ class ReferencePart(KnownPart):
     digests: Callable[[Ints, int], Hashes]
 
 
+class Reference(ABC):
+    """What new items are compared with: a finished run or an index. where: what the user calls it."""
+
+    where: str
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where it is, whatever the current folder, for run.json."""
+
+    @property
+    def identity(self) -> list[Any]:
+        """What a resumed run must share with the one that was interrupted."""
+        return [self.place]
+
+    def close(self) -> None:  # noqa: B027 - of a finished run nothing is open
+        """Let go of it."""
+
+
+class Growing(Reference):
+    """A collection to which items can be added."""
+
+    @abstractmethod
+    def fitting(self, ids: Any) -> Any:
+        """Return ids as those of the collection are; raise if they cannot be."""
+
+    @abstractmethod
+    def absent(self, ids: Any, items: Any, rows: Ints, threads: int) -> NDArray[np.bool_]:
+        """Return which of these rows, with these ids, are not there; raise if an id is there with another item."""
+
+    @abstractmethod
+    def add(self, batches: Iterable[tuple[Any, Any]]) -> None:
+        """Add ids and items, all or none."""
+
+
+R = TypeVar("R", bound=Reference)
 P = TypeVar("P", bound=KnownPart)
 
 
-class KnownItems(Generic[P]):
+class KnownItems(Generic[R, P]):
     """What new items are compared with: rows that come before theirs, with ids of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Sequence[Any], opened: Callable[[Any], R]) -> None:
         self.parts: list[P] = []
+        self.known: list[R] = []
+        try:
+            for one in given:
+                self.known.append(opened(one))
+            self.check_together()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of indexes."""
+        for one in self.known:
+            one.close()
+
+    def check_together(self) -> None:
+        """Raise if new items cannot be compared with all of these in one way."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether an index is among them."""
+        return any(isinstance(one, Growing) for one in self.known)
+
+    def target(self) -> Growing:
+        """Return the index to which items are added."""
+        indexes = [one for one in self.known if isinstance(one, Growing)]
+        if len(indexes) != 1:
+            rule = f"False unless 'against' names exactly one index; it names {len(indexes) or 'none'}"
+            raise ParameterError.of("dedup", "add", rule, True)
+        return indexes[0]
 
     @property
     def count(self) -> int:
@@ -87,29 +158,18 @@ class KnownItems(Generic[P]):
         return places.take(to_arrow(np.searchsorted(self._starts, rows, side="right") - 1))
 
 
-class ReferenceItems(ABC):
+class ReferenceItems(Reference):
     """Documents that new ones are compared with, and that are never removed.
 
-    where: what the user calls it. settings: those that new documents must share. common: shingles that are left out.
+    settings: those that new documents must share. common: shingles that are left out.
     """
 
-    where: str
     settings: dict[str, Any]
 
     @property
     @abstractmethod
     def common(self) -> Hashes:
         """The shingles that are left out as too common."""
-
-    @property
-    @abstractmethod
-    def place(self) -> str:
-        """Where it is, whatever the current folder, for run.json."""
-
-    @property
-    def identity(self) -> list[Any]:
-        """What a resumed run must share with the one that was interrupted."""
-        return [self.place]
 
     @abstractmethod
     def part(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str) -> ReferencePart:
@@ -118,10 +178,6 @@ class ReferenceItems(ABC):
     @abstractmethod
     def document(self, row: int) -> str:
         """Return one of the documents that take part in the search."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of it."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +193,7 @@ class SimilarItems:
     units: Hashes
 
 
-class QueriedItems(ReferenceItems):
+class QueriedItems(ReferenceItems, Growing):
     """A collection that is asked for the items that are similar to new ones, and to which items can be added."""
 
     @property
@@ -151,18 +207,6 @@ class QueriedItems(ReferenceItems):
 
         Of each set, those of its `most` most similar items. All batches are taken before the first answer.
         """
-
-    @abstractmethod
-    def fitting(self, ids: Any) -> Any:
-        """Return ids as those of the collection are; raise if they cannot be."""
-
-    @abstractmethod
-    def absent(self, ids: Any, items: Items, rows: Ints, threads: int) -> NDArray[np.bool_]:
-        """Return which of these rows, with these ids, are not there; raise if an id is there with another set."""
-
-    @abstractmethod
-    def add(self, batches: Iterable[tuple[Any, Any]]) -> None:
-        """Add ids and documents, all or none."""
 
     def document(self, row: int) -> str:
         """Raise: the sets of similar items were kept, and their documents are in the index."""
@@ -180,12 +224,8 @@ class QueriedItems(ReferenceItems):
         path, offsets = space.path(step, "values"), space.array(step, "offsets")
         values = np.memmap(path, np.uint64, "r") if offsets[-1] else np.zeros(0, np.uint64)
         digests, units = space.array(step, "digests"), space.array(step, "units")
-        with pa.OSFile(str(space.path(step, "ids.arrow"))) as stored:
-            ids = pa.ipc.open_file(stored).read_all().column(0).combine_chunks()
-        found = FoundItems(self.place, Sets(values, offsets), units)
-        if isinstance(ids, pa.ChunkedArray):
-            ids = pa.concat_arrays(ids.chunks)
-        return ReferencePart(self.where, ids, space.notes(step)["known"], found, lambda rows, _: digests[rows])
+        found, known = FoundItems(self.place, Sets(values, offsets), units), space.notes(step)["known"]
+        return ReferencePart(self.where, stored_ids(space, step), known, found, lambda rows, _: digests[rows])
 
     def _store(self, items: Items, space: Workspace, log: RunLog, threads: int, step: str, tick: Tick) -> None:
         """Ask, and commit the answers as a step."""
@@ -208,10 +248,7 @@ class QueriedItems(ReferenceItems):
                 ids.append(some.ids)
             draft.save(offsets=np.cumsum(np.concatenate(sizes)))
             draft.save(digests=np.concatenate(digests), units=np.concatenate(units))
-            whole = pa.concat_arrays(ids) if ids else pa.array([], pa.int64())
-            table = pa.record_batch([whole], ["id"])
-            with pa.ipc.new_file(draft.file("ids.arrow"), table.schema) as out:
-                out.write_batch(table)
+            save_ids(draft, ids)
             draft.commit({"known": count, **log.snapshot()})
 
 
@@ -259,6 +296,20 @@ class FoundItems(Items):
     def ignoring(self, common: Hashes) -> FoundItems:
         """Return itself: the index has left these shingles out."""
         return self
+
+
+def save_ids(draft: Draft, ids: list[Any]) -> None:
+    """Write ids as a file of a step."""
+    table = pa.record_batch([pa.concat_arrays(ids) if ids else pa.array([], pa.int64())], ["id"])
+    with pa.ipc.new_file(draft.file("ids.arrow"), table.schema) as out:
+        out.write_batch(table)
+
+
+def stored_ids(space: Workspace, step: str) -> Any:
+    """Return the ids of a committed step."""
+    with pa.OSFile(str(space.path(step, "ids.arrow"))) as stored:
+        ids = pa.ipc.open_file(stored).read_all().column(0).combine_chunks()
+    return pa.concat_arrays(ids.chunks) if isinstance(ids, pa.ChunkedArray) else ids
 
 
 def marks(place: str, count: int, start: int = 0) -> Hashes:

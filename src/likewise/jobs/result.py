@@ -216,7 +216,7 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
         removal: Removal,
         log: RunLog,
         parameters: dict[str, Any],
-        against: KnownItems[Any] | None = None,
+        against: KnownItems[Any, Any] | None = None,
         about: dict[str, Any] | State | None = None,
         command: str = "dedup",
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,23 +20,25 @@ from likewise.io.read import Files, Source
 from likewise.io.read.vector_rows import ArrayRows, WholeTable, opened_rows, vector_options
 from likewise.io.seals import identity
 from likewise.io.streams import table_of
-from likewise.jobs.dedup import OWNER, DedupRequest, check_unchanged
-from likewise.jobs.earlier_vectors import EarlierVectors
+from likewise.io.workspace import Workspace
+from likewise.jobs.addition import Addition
+from likewise.jobs.dedup import OWNER, DedupRequest, check_unchanged, workspace
 from likewise.jobs.explain.reasons import VectorReason, explain_vectors
 from likewise.jobs.explain.traces import row_of
+from likewise.jobs.reference_vectors import KnownVectors, NewVectors
 from likewise.jobs.result import Dedup
 from likewise.jobs.settings import HASHING
 from likewise.jobs.vectors import VectorSettings, aimed, read_vectors, settings_of
 from likewise.search.cluster import NONE, Removal, removals
 from likewise.search.load import Collection
 from likewise.search.scored import Scores
-from likewise.search.vectors.load import OR_ELSE, Vectors
+from likewise.search.vectors.load import OR_ELSE, Vectors, space_of
 from likewise.search.vectors.measured import near_groups
 from likewise.search.vectors.spaces import Space
 
 NO_EFFECT = (
     "shingle", "threshold", *(name for name in HASHING if name not in ("recall", "certify")), "ignore_common", "fresh",
-    "state", "add",
+    "state",
 )  # fmt: skip
 """Parameters of the search for similar documents, and of what it leaves for later runs."""
 
@@ -50,6 +53,11 @@ class DedupVectors(Dedup):
     def __init__(self, vectors: list[Vectors], *parts: Any) -> None:
         super().__init__(*parts)
         self._vectors = vectors
+
+    @property
+    def source(self) -> Source | None:
+        """The rows that the vectors are in."""
+        return self._collection.source
 
     def _run_json(self) -> dict[str, Any]:
         stats = super()._run_json()
@@ -90,50 +98,85 @@ def distances(closeness: Scores) -> Scores:
     return np.where(closeness > 0, 0.0, 0 - closeness)
 
 
-def check_vectors(request: DedupRequest) -> VectorSettings:
-    """Return the settings of a run; raise if one is missing, or given and has no effect."""
-    settings = settings_of(request, request.given(*NO_EFFECT))
+def check_vectors(request: DedupRequest, resumed: bool = False) -> VectorSettings:
+    """Return the settings of a run; raise if one is missing, or given and has no effect.
+
+    resumed: whether a run that was interrupted is resumed, as what an index answers is stored.
+    """
+    lasting = ("fresh",) if resumed else ()
+    settings = settings_of(request, request.given(*(name for name in NO_EFFECT if name not in lasting)))
     if request.policy.by_length:
         rules = "first, last, none, max:COLUMN, min:COLUMN, or several of them: vectors have no length"
         raise ParameterError.of(OWNER, "keep", rules, str(request.policy))
     return settings
 
 
-def dedup_vectors(request: DedupRequest) -> DedupVectors:
-    """Do what was asked for, and write the result to the folder of the request, if it names one."""
-    settings, resources, log = check_vectors(request), request.resources, RunLog.of(request.progress)
-    known = EarlierVectors(request.against, settings)
-    out = None if request.out is None else Path(request.out)
+def dedup_vectors(request: DedupRequest, known: KnownVectors) -> DedupVectors:
+    """Do what was asked for, compare with what is known, too, and write the result to the folder of the request, if it
+    names one."""
+    asking, out = known.grows, None if request.out is None else Path(request.out)
+    settings, threads = check_vectors(request, asking and out is not None), request.resources.threads
+    known.check(settings)
+    target = known.target() if request.add else None
+    log = RunLog.of(request.progress)
     opened = _OpenedRows(request.source, settings, request.spool)
     if out is not None:
         Dedup.check_folder(out, opened.files)
-    columns, before = request.policy.columns, {} if opened.piped else identity(opened.files)
-    (vectors,), space, _ = read_vectors(opened.given, None, settings, resources, log, columns, known.read)
-    split = known.count
-    source = opened.rows(vectors)
-    aim = aimed(settings, resources, space)
-    space.titled = lambda row: vectors.title(row - split) if row >= split else f"vector {row} of {known.places}"
+    before = {} if opened.piped else identity(opened.files)
+    chosen = {**settings.to_dict(), "keep": str(request.policy), "certify": request.certify}
+    run = {"parameters": {**chosen, "against": [one.identity for one in known.known], "add": request.add}}
+    run["inputs"] = before
+    addition = None if target is None else Addition(target, run)
+    alone = nullcontext(Workspace.temporary(request.resources.spill))
+    with workspace(request, run, opened.files, bool(before), log) if asking else alone as work:
+        if addition and out is not None and not request.fresh and not work.resumed:
+            addition.check_new(out)
+        result, new = _compared(request, settings, opened, known, work, log)
+        rows = addition.prepared(new, result.keep_mask, threads) if addition else None
+        if out is not None:
+            check_unchanged(result.source, before, " with fresh=True" if asking else "")
+            result.write(out, work if asking else None)
+        if addition and rows is not None:
+            addition.make(new, rows, result, log, out)
+        if work.lasting:
+            work.finish()
+    return result
+
+
+def _compared(
+    request: DedupRequest, settings: VectorSettings, opened: _OpenedRows, known: KnownVectors, work: Workspace,
+    log: RunLog,
+) -> tuple[DedupVectors, NewVectors]:  # fmt: skip
+    """Read the vectors, compare them, and choose which are kept; also return them as an index takes them."""
+    resources, policy = request.resources, request.policy
+    (vectors,), space, _ = read_vectors(opened.given, None, settings, resources, log, policy.columns)
+    space.titled, aim = vectors.title, aimed(settings, resources, space)
+    source, asked = opened.rows(vectors), known.ask(space, aim, work, log)
+    new, split = NewVectors(vectors, known.numbered), known.count
+    if request.add:
+        new.check(known.target(), log)
+    if split:
+        space = space_of(settings.measure, [*known.vectors, vectors], *aim.room)
+        space.titled = lambda row: vectors.title(row - split) if row >= split else f"vector {row} of {known.places}"
     with threadpool_limits(1, "blas"):
-        matches = near_groups(space, aim, request.certify, log, split)
+        matches = near_groups(space, aim, request.certify, log, split, asked)
     with log.stage("cluster"):
         rows = len(vectors.table)
-        ranks = request.policy.ranks(np.zeros(rows, np.int64), vectors.scores)
+        ranks = policy.ranks(np.zeros(rows, np.int64), vectors.scores)
         ranks = np.concatenate([np.arange(split), ranks + split])
         pairs = matches.left, matches.right, matches.similarity
-        removal = removals(matches.groups, *pairs, ranks, matches.copies, none=request.policy.rule == NONE)
+        removal = removals(matches.groups, *pairs, ranks, matches.copies, none=policy.rule == NONE)
         removal = _of_new(removal, split, space)
-    parameters = {**settings.to_dict(), "within": aim.within, "keep": str(request.policy), "certify": request.certify}
+    parameters = {**settings.to_dict(), "within": aim.within, "keep": str(policy), "certify": request.certify}
     del parameters["k"], parameters["beyond"]
+    used = {**parameters, "against": known.places, "add": request.add, **resources.used}
+    if work.resumed:
+        log.details["resumed"] = work.resumed
+    if request.against:
+        log.counts["earlier"] = sum(part.count for part in known.parts)
     collection = Collection(rows, None, vectors.ids, vectors.scores, source, None)
-    used = {**parameters, "against": known.places, **resources.used}
-    if split:
-        log.counts["earlier"] = split
     parts = collection, matches, removal, log, used, known if request.against else None
-    result = DedupVectors([*known.vectors, vectors], *parts)
-    if out is not None:
-        check_unchanged(source, before, "")
-        result.write(out)
-    return result
+    return DedupVectors([*known.vectors, vectors], *parts), new
 
 
 def _of_new(removal: Removal, split: int, space: Space) -> Removal:

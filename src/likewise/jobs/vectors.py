@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -103,11 +102,10 @@ def read_vectors(
     resources: Resources,
     log: RunLog,
     scores: tuple[str, ...] = (),
-    before: Callable[[int, Path | None], list[Vectors]] = lambda room, spill: [],
 ) -> tuple[list[Vectors], Space, int]:
     """Read one collection of vectors or two; also return them as one space, and the row at which the second begins.
 
-    scores: columns by which rows are preferred. before: reads vectors that come before all others in the space.
+    scores: columns by which rows are preferred.
     """
     sources = [source] if other is None else [source, other]
     _check_images(settings.owner, sources)
@@ -117,7 +115,7 @@ def read_vectors(
     with log.stage("read"):
         parts = [vectors(one, settings.vector, settings.id, room, folder, settings.owner, scores) for one in sources]
         log.notes += notes_on(*sources)
-        space = space_of(settings.measure, [*before(room, folder), *parts], room, folder)
+        space = space_of(settings.measure, parts, room, folder)
     return parts, space, 0 if other is None else len(parts[0].table)
 
 

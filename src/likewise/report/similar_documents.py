@@ -189,10 +189,13 @@ class SimilarDocuments:
             ]
         else:
             removed, largest = counts["removed"], f"largest: {run.details.get('largest_cluster', 0):,}"
-            are = "is a duplicate and was" if removed == 1 else "are duplicates and were"
+            none, one, many = "no duplicates", "is a duplicate", "are duplicates"
+            if run.parameters.get("measure") == "containment":
+                none, one, many = "none in another", "is in another", "are in others"
+            are = f"{one} and was" if removed == 1 else f"{many} and were"
             head = f"{removed:,} of {counted(items, self.noun)} {are} removed"
             if not removed:
-                head = f"{counted(items, self.noun)}, no duplicates"
+                head = f"{counted(items, self.noun)}, {none}"
             tiles = [
                 Tile.of(items, f"{self.noun} in", self._bytes, f"{self.nouns} in"),
                 Tile(f"{counts['kept']:,}", "kept", share(counts["kept"], items)),
@@ -202,7 +205,8 @@ class SimilarDocuments:
             kept = "another" if run.parameters.get("keep") == "none" else "a kept one"
             story = [self._removed_for(kept), self._meaning(), self._policy()] if removed else []
             if counts.get("earlier"):
-                story.append(f"They were also compared with {counted(counts['earlier'], self.noun)} from earlier runs.")
+                known = counted(counts["earlier"], f"known {self.noun}")
+                story.append(f"They were also compared with {known}, of earlier runs or an index.")
         return head, tiles, [*story, self._recall(), compared(run, items, self.nouns), cost(run)]
 
     def _removed_for(self, kept: str) -> str:

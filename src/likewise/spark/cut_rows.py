@@ -46,7 +46,7 @@ TO, NUMBER, HERE, THERE = (f"{PREFIX}{name}" for name in ("target", "row", "rows
 """Columns of documents and parcels that travel together, beside those of the user."""
 
 RowBatch = tuple[Ints, pa.Table, Ints]
-"""The numbers of rows, their columns, and entries of these rows: the number of each and some words, in any order."""
+"""The numbers of rows, their columns, and all entries of the block, in any order: the number of a row, some words."""
 OnBlock = Callable[[int, Iterator[RowBatch]], Iterator[Any]]
 """What a task does with the batches of its block, which has a number."""
 
@@ -59,7 +59,7 @@ def meet_entries(
     entries: parcels of rows, each with so many words. direct: tasks may read the files.
     """
     files = corpus.parts[0].direct if direct else None
-    begins = _begins(corpus, files)
+    begins = block_begins(corpus, files)
     sending = partial(_sent_entries, begins=begins, targets=addresses(len(begins)), width=width)
     sent = entries.mapInArrow(sending, SCHEMA)
     if files is not None:
@@ -75,7 +75,7 @@ def meet_entries(
     )
 
 
-def _begins(corpus: Corpus, files: DirectFiles | None) -> Ints:
+def block_begins(corpus: Corpus, files: DirectFiles | None) -> Ints:
     """Return the first row of each block: of a split, or of as many documents as one task should have."""
     if files is None:
         return np.arange(0, max(1, len(corpus)), max(1, PER_TASK * len(corpus) // max(1, corpus.numbering.bytes)))
@@ -113,11 +113,8 @@ def _read_block(batches: Iterator[Any], known: Any, columns: list[str], width: i
 
 
 def _split_rows(split: FileSplit, columns: list[str], entries: Ints, shift: int) -> Iterator[RowBatch]:
-    entries = entries[np.argsort(entries[:, 0], kind="stable")]
     for places, batch in read(split, columns):
-        rows = places + shift
-        low, high = np.searchsorted(entries[:, 0], [rows[0], rows[-1] + 1])
-        yield rows, pa.Table.from_batches([batch]), entries[low:high]
+        yield places + shift, pa.Table.from_batches([batch]), entries
 
 
 def _travelling(corpus: Corpus, sent: Any, begins: Ints, columns: list[str], arrived: Any, schema: Any) -> Any:

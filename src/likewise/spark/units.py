@@ -1,8 +1,9 @@
 """`dedup` of lines or paragraphs on Spark: units meet by the hash of their words; what is cut returns to the documents.
 
-The units of all documents are shuffled by their keys, as the local engine groups them: a task counts those it gets, and
-knows which are cut. The cuts are shuffled to the documents, where their places, texts and what is left are found. Only
-counts, and one bit for each row that goes, reach the driver.
+A task counts the units of its documents, and what it counted is shuffled by their keys and added up, so that a line
+that all documents have is a number from each task. Which are cut is told to the blocks of documents that have them,
+where units are hashed again, and their places, texts and what is left are found. Only counts, and one bit for each row
+that goes, reach the driver.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ from likewise.apps.units.dedup_units import NO_EFFECT, NOTHING_TO_CUT, READING, 
 from likewise.apps.units.repeats import (
     BYTES_A_UNIT,
     MOST_DOCUMENTS,
+    UNIT_COLUMNS,
     chunk_units,
     counted_units,
-    different_units,
     in_documents,
     repeated_in,
 )
 from likewise.apps.units.result import CUTS, DedupUnits
 from likewise.base import checks
-from likewise.base.arrays import Ints, TextChunk, to_arrow
+from likewise.base.arrays import Hashes, Ints, TextChunk, to_arrow
 from likewise.errors import InputError
 from likewise.jobs.dedup import OWNER, DedupRequest
-from likewise.kernels.line_units import DOCUMENT, DOCUMENTS, FIRST, KEY_A, PLACE, WORDS, WORDS_BITS
+from likewise.kernels.line_units import DOCUMENT, DOCUMENTS, FIRST, WORDS, WORDS_BITS, UnitTable
 from likewise.spark.corpus import ROW, Corpus, numbered
 from likewise.spark.cut_rows import (
-    NO_SPANS,
     KeptRows,
     Leftover,
     RowBatch,
     as_batches,
     as_file,
+    block_begins,
     meet_entries,
     write_files,
 )
@@ -66,9 +67,10 @@ from likewise.spark.source import quoted
 from likewise.spark.steps import scattered
 
 UNIT, CUT, COUNT = range(41, 44)
-"""Kinds of parcels: a unit, its document and words, with its key and place; a cut, its document, with the other columns
-of cuts; how many units there were in a task, with how many different ones are cut."""
-CUT_WORDS = 4
+"""Kinds of parcels: a unit of a task, the first document, with its key and how many documents have it; a unit that is
+cut, a document of a task that has it, with its key, the first document of all and how many have it; how many units
+there were in a task, with how many different ones are cut."""
+UNIT_WORDS, CUT_WORDS = 3, 4
 LEFT = "words_left"
 NUMBERS = (ROW, "start", "end", "words", "first", "documents", LEFT)
 LISTED = ", ".join([*(f"{name} bigint" for name in NUMBERS), "text string"])
@@ -151,7 +153,9 @@ class _UnitRun:
         """Let units meet by their keys."""
         corpus = self.corpus
         parts = partitions(corpus.session, corpus.numbering.bytes // BYTES_A_UNIT)
-        sending = partial(_sent_units, numbering=corpus.shared_numbering, rules=self.rules, targets=addresses(parts))
+        begins = np.union1d(block_begins(corpus, corpus.parts[0].direct), block_begins(corpus, None))
+        shared = {"numbering": corpus.shared_numbering, "begins": begins, "rules": self.rules}
+        sending = partial(_sent_units, **shared, targets=addresses(parts))
         return shuffled(corpus.map_texts(sending, SCHEMA), parts).mapInArrow(
             partial(_repeated, rules=self.rules), SCHEMA
         )
@@ -204,52 +208,89 @@ class _UnitRun:
         write_frame(self._met(repeats, columns, partial(_yield_left, **given), schema, direct=False), place)
 
 
-def _sent_units(batches: Iterator[Any], numbering: Any, rules: UnitRules, targets: Any) -> Iterator[Any]:
-    """Send the units of the documents of a task to where their keys meet."""
-    outbox = Outbox(targets, UNIT, 3)
+def _sent_units(batches: Iterator[Any], numbering: Any, begins: Ints, rules: UnitRules, targets: Any) -> Iterator[Any]:
+    """Send what the units of a task were counted to where their keys meet, block by block of documents."""
+    outbox, total = Outbox(targets, UNIT, UNIT_WORDS), 0
     for batch in batches:
         rows, rest = numbered(batch, numbering.value)
-        units = chunk_units(0, TextChunk.from_arrow(rest.column(rest.schema.get_field_index(TEXT))), rules)[0]
-        numbers = units[:, DOCUMENT] >> np.uint64(WORDS_BITS)
-        units[:, DOCUMENT] += (rows[numbers.astype(np.int64)].astype(np.uint64) - numbers) << np.uint64(WORDS_BITS)
-        words = units[:, [KEY_A, KEY_A + 1, PLACE]].ravel()
-        yield from outbox.add(scattered(units[:, KEY_A], len(targets)), units[:, DOCUMENT].view(np.int64), words)
+        order = np.argsort(rows, kind="stable")
+        texts = rest.column(rest.schema.get_field_index(TEXT)).take(to_arrow(order))
+        units = _units(rows[order], TextChunk.from_arrow(texts), rules)[0]
+        total += len(units)
+        blocks = np.searchsorted(begins, (units[:, DOCUMENT] >> np.uint64(WORDS_BITS)).view(np.int64), side="right")
+        for some in np.split(units, np.flatnonzero(np.diff(blocks)) + 1):
+            table = counted_units([some], len(some))
+            used = np.flatnonzero(table.facts[:, 2])
+            keys, facts = table.keys[used], table.facts[used]
+            words = np.column_stack([keys, facts[:, 2].view(np.uint64)])
+            yield from outbox.add(scattered(keys[:, 0], len(targets)), facts[:, 0], words)
     yield from outbox.sent()
+    yield from parcel(int(targets[0]), COUNT, np.array([total]), np.zeros(1, np.uint64))
+
+
+def _units(rows: Ints, chunk: TextChunk, rules: UnitRules) -> tuple[Hashes, Ints]:
+    """Return the units of documents by the numbers of these, and how many words each document has."""
+    units, words = chunk_units(0, chunk, rules)
+    numbers = units[:, DOCUMENT] >> np.uint64(WORDS_BITS)
+    units[:, DOCUMENT] += (rows[numbers.view(np.int64)].view(np.uint64) - numbers) << np.uint64(WORDS_BITS)
+    return units, words
 
 
 def _repeated(batches: Iterator[Any], rules: UnitRules) -> Iterator[Any]:
-    """Count the units that meet in a task; yield those that are cut."""
-    documents, words = opened(batches).get(UNIT, nothing())
-    if not len(documents):
-        return
-    order = np.argsort(documents.view(np.uint64), kind="stable")
-    keys = words.reshape(-1, 3)[order]
-    units = np.column_stack([keys[:, :2], documents.view(np.uint64)[order], keys[:, 2]])
+    """Add up what was counted of the units that meet in a task; tell those who have them which are cut."""
+    came = opened(batches)
+    rows, words = came.get(UNIT, nothing())
+    units, different = int(came.get(COUNT, nothing())[0].sum()), 0
+    if len(rows):
+        entries = words.reshape(-1, UNIT_WORDS)
+        order = np.lexsort((rows, entries[:, 1], entries[:, 0]))
+        rows, entries = rows[order], entries[order]
+        starts = np.flatnonzero(np.append(True, (entries[1:, :2] != entries[:-1, :2]).any(axis=1)))
+        documents = np.add.reduceat(entries[:, 2].view(np.int64), starts)
+        cut, sizes = documents > rules.more_than, np.diff(np.append(starts, len(rows)))
+        told, different = np.repeat(cut, sizes), int(cut.sum())
+        facts = np.column_stack([np.repeat(rows[starts], sizes), np.repeat(documents, sizes)])[told].view(np.uint64)
+        yield from parcel(0, CUT, rows[told], np.column_stack([entries[told, :2], facts]).ravel())
+    yield from parcel(0, COUNT, np.array([units]), np.array([different], np.uint64))
+
+
+def _told(entries: Ints) -> UnitTable:
+    """Return the table of the units that a block was told of."""
+    units = np.zeros((len(entries), UNIT_COLUMNS), np.uint64)
+    units[:, :2] = entries[:, 1:3].view(np.uint64)
+    units[:, DOCUMENT] = np.arange(len(entries), dtype=np.uint64) << np.uint64(WORDS_BITS)
     table = counted_units([units], len(units))
-    cuts = repeated_in(units, table, rules)
-    yield from parcel(0, CUT, cuts[:, 0], cuts[:, 1:].view(np.uint64).ravel())
-    yield from parcel(0, COUNT, np.array([len(units)]), np.array([different_units(table, rules)], np.uint64))
+    used = np.flatnonzero(table.facts[:, 2])
+    of = entries[table.facts[used, 0]]
+    table.facts[used, 0], table.facts[used, 2] = of[:, 3], of[:, 4]
+    return table
 
 
 @dataclass(frozen=True)
 class _FoundCuts:
     """Cuts of some rows of a table, in the order of rows and of places; the documents that have any, and their places
-    in the table."""
+    in the table; how many words each has."""
 
     cuts: Ints
     places: Ints
     chunk: TextChunk
     of: Ints
+    words: Ints
 
     @classmethod
-    def of_batch(cls, batch: RowBatch, text: str) -> _FoundCuts:
-        """Put the cuts of a batch in order."""
-        rows, table, entries = batch
-        cuts = in_documents([entries])
-        places = np.unique(np.searchsorted(rows, cuts[:, 0]))
-        texts = table.column(text).combine_chunks().take(to_arrow(places))
-        of = np.searchsorted(rows[places], cuts[:, 0])
-        return cls(cuts, places, TextChunk.from_arrow(texts.cast(pa.large_string())), of)
+    def of_batches(
+        cls, batches: Iterator[RowBatch], rules: UnitRules, text: str
+    ) -> Iterator[tuple[Ints, pa.Table, _FoundCuts]]:
+        """Find the cuts of the rows of a block, and put them in order."""
+        told = None
+        for rows, table, entries in batches:
+            told = told or _told(entries)
+            texts = table.column(text).combine_chunks().cast(pa.large_string())
+            units, words = _units(rows, TextChunk.from_arrow(texts), rules)
+            cuts = in_documents([repeated_in(units, told, rules)])
+            places = np.unique(np.searchsorted(rows, cuts[:, 0]))
+            chunk = TextChunk.from_arrow(texts.take(to_arrow(places)))
+            yield rows, table, cls(cuts, places, chunk, np.searchsorted(rows[places], cuts[:, 0]), words[places])
 
     def placed(self, rules: UnitRules) -> tuple[Ints, Any, Ints]:
         """Find their places, texts, and the spans that go, of documents of the chunk."""
@@ -260,14 +301,10 @@ class _FoundCuts:
 
 def _list_cuts(number: int, batches: Iterator[RowBatch], rules: UnitRules, text: str) -> Iterator[Any]:
     """List the cuts of the documents of a block."""
-    for batch in batches:
-        if not len(batch[2]):
-            continue
-        found = _FoundCuts.of_batch(batch, text)
+    for _, _, found in _FoundCuts.of_batches(batches, rules, text):
         facts, texts, _ = found.placed(rules)
-        left = chunk_units(0, found.chunk, rules)[1]
-        np.subtract.at(left, found.of, found.cuts[:, WORDS])
-        cuts = found.cuts
+        left, cuts = found.words, found.cuts
+        np.subtract.at(left, found.of, cuts[:, WORDS])
         numbers = [cuts[:, 0], facts[:, 0], facts[:, 1], *(cuts[:, one] for one in (WORDS, FIRST, DOCUMENTS))]
         columns = [*map(to_arrow, numbers), to_arrow(left[found.of]), texts.cast(pa.string())]
         yield pa.RecordBatch.from_arrays(columns, [*NUMBERS, "text"])
@@ -275,12 +312,9 @@ def _list_cuts(number: int, batches: Iterator[RowBatch], rules: UnitRules, text:
 
 def _left(batches: Iterator[RowBatch], rules: UnitRules, text: str) -> Leftover:
     """Find the spans that are cut out of the documents of a block."""
-    for rows, table, entries in batches:
-        spans = NO_SPANS
-        if len(entries):
-            found = _FoundCuts.of_batch((rows, table, entries), text)
-            spans = found.placed(rules)[2]
-            spans[:, 0] = found.places[spans[:, 0]]
+    for rows, table, found in _FoundCuts.of_batches(batches, rules, text):
+        spans = found.placed(rules)[2]
+        spans[:, 0] = found.places[spans[:, 0]]
         yield rows, table, spans
 
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 
 from likewise import Words
 
-SHORTEST, LONG_RUN, MOST_PLACES, MOST_IN_ITEM = 5, 25, 100, 4
+SHORTEST, LONG_RUN, MOST_PLACES, MOST_IN_ITEM, FEW_WORDS = 5, 25, 100, 4, 13
 
 
 def words(text):
@@ -64,10 +64,16 @@ def hits(corpus, items, length=8, share=0.5, common=None, rare=3):
                 if any(frequency[one] <= limit for one in inside if one in places):
                     runs[number].add((at, item_at, size))
         for number, mine in runs.items():
+            inside = [window for _, at, size in mine for window in windows(items[number][at : at + size], length)]
+            told = min(frequency[window] for window in inside if window in places) <= rare
             covered = len({j for _, item_at, size in mine for j in range(item_at, item_at + size)})
             total = len(items[number])
             for at, item_at, size in mine:
-                reasons = {"whole": size == total, "most": covered >= share * total, "long": size >= LONG_RUN}
+                reasons = {
+                    "whole": size == total,
+                    "most": covered >= share * total and (told or covered >= FEW_WORDS),
+                    "long": size >= LONG_RUN,
+                }
                 why = next((reason for reason, holds in reasons.items() if holds), None)
                 if why:
                     found.add((d, number, at, item_at, size, why, covered / total))

@@ -212,6 +212,15 @@ def test_new_vectors_are_held_against_earlier_ones(measure, data, tmp_path_facto
     assert result.pairs.num_rows == len(near)
     assert result.stats["counts"]["items"] == len(second)
     assert result.kept["name"].to_pylist() == [f"n{row}" for row in range(len(second)) if row + split not in gone]
+    with likewise.Index.create(folder / "index", measure=measure) as index:
+        if kept:
+            index.add(names, table[:split])
+        answer = likewise.dedup(arrow(second, measure), keep=keep, against=index, **options)
+        assert answer.pairs.num_rows == len(near)
+        assert [(row["id"], row["distance"], row["kind"]) for row in answer.removed.to_pylist()] == [
+            (row["id"], row["distance"], row["kind"]) for row in removed
+        ]
+        assert answer.kept.equals(result.kept)
 
 
 def test_runs_are_added_to_runs(tmp_path):
@@ -236,10 +245,6 @@ def test_runs_are_added_to_runs(tmp_path):
     likewise.dedup(["a b", "c d"], out=tmp_path / "texts")
     with pytest.raises(IncompatibleError, match="compared documents"):
         likewise.dedup(new, against=tmp_path / "texts", **options)
-    with likewise.Index.create(tmp_path / "index", measure="l2", within=1, dimension=2) as index:
-        index.add([0], new[:1])
-        with pytest.raises(ParameterError, match="cannot be an index of vectors"):
-            likewise.dedup(new, against=index, **options)
 
 
 def test_a_pair_is_explained():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,7 @@ from likewise.io.read import open_source
 from likewise.io.read.base import Flags
 from likewise.io.read.cuts import TextCuts
 from likewise.io.read.find import files_of
-from likewise.io.streams import spool_folder
-from likewise.jobs.inputs import SearchRequest
+from likewise.jobs.inputs import FolderRequest
 from likewise.jobs.settings import Resources
 from likewise.kernels.literal_runs import check_words, covered_words, rarest_windows
 from likewise.shingle import Words
@@ -35,6 +33,9 @@ from likewise.shingle import Words
 ACTIONS = ("drop", "cut", "report")
 LONG_RUN = 25
 """Words in a row from which a run counts, however long the item is: nobody writes the same 25 words by chance."""
+FEW_WORDS = 13
+"""Words of an item that a document has from which a part of it counts, even if it is not rare: sentences share the
+beginnings and ends that everybody writes, such as "does anyone know where I can find a"."""
 LEAST_COMMON, MOST_COMMON, PART_COMMON = 10, 1000, 1000
 """By default a phrase is frequent if one document in 1,000 has it, and more than 10; or more than 1,000 in all."""
 BYTES_A_RUN = 200
@@ -78,13 +79,12 @@ class ContaminationRules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecontaminateRequest(SearchRequest):
+class DecontaminateRequest(FolderRequest):
     """What `decontaminate` is asked for; see there. The corpus is the source; of a search it has no settings."""
 
     owner: str = OWNER
     tests: Any = None
     rules: ContaminationRules = ContaminationRules()
-    out: str | Path | None = None
     action: str = "drop"
     columns: Sequence[str] | None = None
     test_id: str | None = None
@@ -95,16 +95,6 @@ class DecontaminateRequest(SearchRequest):
         checks.flag(OWNER, "test_lines", self.test_lines)
         super().__post_init__()
         _ = self.named_columns
-
-    @property
-    def shared(self) -> tuple[str, str | Path | None]:
-        """The folder of the result."""
-        return "out", self.out
-
-    @property
-    def spool(self) -> Path | None:
-        """The folder in which streams are kept: on the disk of the result."""
-        return spool_folder(self.spill, self.out)
 
     @cached_property
     def named_columns(self) -> tuple[str, ...] | None:
@@ -204,12 +194,15 @@ def judged(found: ItemHits, items: ItemSets, index: WindowIndex, rules: Contamin
     _, groups = np.unique(runs[:, DOCUMENT] * len(sizes) + runs[:, ITEM], return_inverse=True)
     covered = np.empty(len(runs), np.int64)
     covered_words(groups, runs[:, ITEM_AT], runs[:, WORDS], covered)
+    rarest = np.full(len(runs), documents, np.int64)
+    np.minimum.at(rarest, groups, found.documents)
+    told = (covered >= FEW_WORDS) | (rarest[groups] <= rules.rare)
     size_of = sizes[runs[:, ITEM]]
     why = np.select(
         [
             size_of < rules.length,
             runs[:, WORDS] == size_of,
-            covered >= rules.share * size_of,
+            (covered >= rules.share * size_of) & told,
             runs[:, WORDS] >= LONG_RUN,
         ],
         [SHORT, WHOLE, MOST, LONG],

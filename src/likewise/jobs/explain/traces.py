@@ -268,7 +268,7 @@ class ExplainedRemovals:
     _collection: Collection
     _matches: VerifiedPairs
     _removal: Removal
-    _against: KnownItems[Any] | None
+    _against: KnownItems[Any, Any] | None
     _about: Any
     _ids: Any
     _name: Callable[[Ints], Any]

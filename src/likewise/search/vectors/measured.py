@@ -11,29 +11,38 @@ from likewise.base.copies import Groups
 from likewise.base.runlog import RunLog, Tick
 from likewise.search.matches import VerifiedPairs
 from likewise.search.recall.certificate import Certificate, estimate
-from likewise.search.scored import ScoredPairs, no_pairs, packed
-from likewise.search.vectors.pairs import VectorAim, all_pairs, check_number, different, found_pairs
+from likewise.search.scored import ScoredPairs, no_pairs, packed, unpacked
+from likewise.search.vectors.pairs import VectorAim, all_pairs, check_number, different, found_pairs, kept
 from likewise.search.vectors.spaces import Space
 
 FEWEST, MOST, SHARE = 100, 1000, 50
 """Limits of a default sample: at least 100 vectors, at most 1,000, and else one in 50."""
 SALT = 0xCE47
 """What tells the sample from other random choices of a run."""
+NO_ROWS = np.zeros(0, np.int64)
 PORTION = 1 << 16
 """Vectors that the sample is compared with at a time."""
 
 
-def near_groups(space: Space, aim: VectorAim, certify: int | None, log: RunLog, split: int = 0) -> VerifiedPairs:
+def near_groups(
+    space: Space,
+    aim: VectorAim,
+    certify: int | None,
+    log: RunLog,
+    split: int = 0,
+    asked: tuple[Ints, Ints] = (NO_ROWS, NO_ROWS),
+) -> VerifiedPairs:
     """Find the pairs within the distance; their similarity is the negated distance.
 
     certify: the size of the sample on which recall is measured if some pairs may be missed; None for the default.
     split: rows before it are known to be apart; they are in no group with later rows, and in no pair with each other.
+    asked: pairs of a row before it and a later one that an index has found.
     """
     check_number(len(space))
     groups, _, one_each = different(space, split, False, aim, log)
     pairs = no_pairs() if one_each is None else found_pairs(one_each, 0, aim, log)
     new = groups.first[pairs[1]] >= split
-    pairs = pairs[0][new], pairs[1][new], pairs[2][new]
+    pairs = _with_asked((pairs[0][new], pairs[1][new], pairs[2][new]), groups, space, aim, asked)
     log.counts["items"], log.counts["different"] = len(space) - split, int((groups.first >= split).sum())
     log.counts["verified"] = len(pairs[0])
     tables = log.details.get("tables")
@@ -44,6 +53,21 @@ def near_groups(space: Space, aim: VectorAim, certify: int | None, log: RunLog, 
         with log.stage("certify", len(groups)) as tick:
             log.certificate = certified(one_each, groups, pairs, rows, aim, tick, items).to_dict()
     return VerifiedPairs(groups, groups.of, pairs[0], pairs[1], 0 - pairs[2])
+
+
+def _with_asked(
+    pairs: ScoredPairs, groups: Groups, space: Space, aim: VectorAim, asked: tuple[Ints, Ints]
+) -> ScoredPairs:
+    """Return the pairs of groups with those of rows that were found before."""
+    known = packed(pairs[0], pairs[1])
+    left, right = unpacked(np.setdiff1d(packed(groups.of[asked[0]], groups.of[asked[1]]), known))
+    if not len(left):
+        return pairs
+    more = kept(space, aim.within, groups.first[left], groups.first[right])
+    found = groups.of[more[0]], groups.of[more[1]], more[2]
+    left, right, distance = (np.concatenate(both) for both in zip(pairs, found, strict=True))
+    order = np.lexsort((right, left))
+    return left[order], right[order], distance[order]
 
 
 def sampled_rows(items: int, certify: int | None, aim: VectorAim) -> Ints:
