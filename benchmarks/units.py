@@ -198,7 +198,8 @@ def peer(folder: Path, megabytes: int) -> dict[str, Any]:
     part, size, rows = first_part(folder, megabytes)
     row = {"tool": "datatrove", "unit": "lines", "megabytes": round(size, 1), "documents": rows}
     row |= datatrove("datatrove_lines_run.py", str(part), str(folder / "datatrove"))
-    return row | ({"mb_per_second": round(size / row["seconds"], 1)} if "seconds" in row else {})
+    seconds = row.get("seconds")
+    return row | ({"mb_per_second": round(size / seconds, 1)} if isinstance(seconds, float) else {})
 
 
 def main() -> None:

@@ -215,3 +215,59 @@ def test_a_folder_of_somebody_else_is_not_trusted(tmp_path, monkeypatch) -> None
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     (tmp_path / "likewise-12345").mkdir()
     assert kernels.cache_directory.__wrapped__() is None
+
+
+JOBS = """
+import tempfile
+import numpy as np
+import likewise
+
+words = [f"word{i}" for i in range(60)]
+texts = [" ".join(words), " ".join(words[1:]), " ".join(words[:30]), "naïve 中文", ""]
+lines = ["a b c d e f\\none two three four five", "A B C D E F\\nx", "six seven eight nine ten\\na b c d e f"]
+for shingle in ("words:3", "chars:7", "tokens", "stopwords:en", likewise.Words(3, bag=True)):
+    for method in ("lsh", "exact"):
+        likewise.dedup(texts, shingle=shingle, method=method)
+likewise.dedup(["http://a.b/c/d", "http://x.b/c/d"], shingle=likewise.Urls())
+likewise.dedup(texts, measure="containment", threshold=0.9)
+for unit in ("lines", "paragraphs"):
+    likewise.dedup(lines, unit=unit, min_left=3)
+for action in ("drop", "cut", "report"):
+    likewise.decontaminate(texts + lines, tests=[texts[0], " ".join(words[3:12])], action=action)
+for measure in ("jaccard", "containment", "cosine", "dice"):
+    likewise.pairs(texts, texts[:2], measure=measure, k=1)
+likewise.passages(texts, texts)
+draw = np.random.default_rng(0)
+for count in (300, 6000):
+    rows = draw.standard_normal((count, 32)).astype(np.float32)
+    for measure, within in (("angle", 30), ("l2", 3), ("l1", 9)):
+        likewise.nearest(rows, 5, measure=measure, recall=0.9)
+        likewise.nearest(rows, 5, measure=measure, other=rows[:50])
+        likewise.dedup(rows, measure=measure, within=within)
+likewise.nearest(draw.integers(0, 2**63, 6000).astype(np.uint64), 3, measure="hamming")
+with tempfile.TemporaryDirectory() as folder:
+    for place, shingle in enumerate(("words:5", "chars:5", "stopwords:en", "tokens")):
+        with likewise.Index.create(f"{folder}/{place}", shingle=shingle) as index:
+            index.add(["a", "b"], texts[:2])
+            index.query(texts[0])
+            index.query(texts)
+names = [f"{first} Lee{i}" for first in ("Ann", "Bo", "Zoe", "Bill", "William") for i in range(100)]
+people = {"name": names, "phone": [f"650-555-{i % 97:04d}" for i in range(500)], "text": [texts[i % 3] for i in range(500)]}
+earlier = likewise.link(people)
+likewise.link({name: values[:50] for name, values in people.items()}, against=earlier)
+likewise.link(people, {name: values[::2] for name, values in people.items()})
+likewise.link({"name": names}, {"name": names[::2]})
+likewise.recommend({"a": words, "b": words[1:]})
+likewise.mirrors([f"http://{host}/docs/{word}.html" for host in ("a.org/x", "b.net") for word in words])
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_what_is_warmed_up_is_all_that_jobs_need(tmp_path) -> None:
+    surroundings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-m", "likewise", "warmup"], env=surroundings, check=True)
+    before = {file.name for file in tmp_path.rglob("*.code")}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", JOBS], env=surroundings, check=True)
+    assert {file.name for file in tmp_path.rglob("*.code")} == before
+    assert len(before) > 400

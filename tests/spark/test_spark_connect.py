@@ -31,6 +31,7 @@ def test_pairs_of_a_frame(connect):
     same_pairs(connect, table(posts(500)), 2, 1)
 
 
+@pytest.mark.soak
 def test_files_a_run_that_is_resumed_and_another_threshold(connect, tmp_path, monkeypatch):
     rows, given = table(documents(400)), str(tmp_path / "part-*.parquet")
     for number, (start, stop) in enumerate([(0, 20), (20, 300), (300, 400)]):

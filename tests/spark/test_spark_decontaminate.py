@@ -52,7 +52,7 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("action", ["cut", "drop"])
+@pytest.mark.parametrize("action", ["cut", pytest.param("drop", marks=pytest.mark.soak)])
 def test_files_that_tasks_read(spark, tmp_path, action, monkeypatch):
     """A run whose driver was lost is resumed, unless the tests have changed since."""
     questions = [*items(), " ".join(WORDS[:10])]

@@ -75,7 +75,7 @@ def test_crowds(spark, monkeypatch, listed):
     assert (len(giants[0]) > 0) is (listed == 300)
 
 
-@pytest.mark.parametrize("method", ["auto", "lsh"])
+@pytest.mark.parametrize("method", [pytest.param("auto", marks=pytest.mark.soak), "lsh"])
 def test_common_shingles_are_ignored(spark, method):
     """The method is chosen as by the local engine."""
     rows = table(templates(150, filled=30) + documents(250))

@@ -19,7 +19,9 @@ def told(reason):
     return {name: whole[name] for name in whole if name not in ("shingles", "sample")}
 
 
-@pytest.mark.parametrize("more", [{}, {"id": "name", "ignore_common": 0.3}], ids=str)
+@pytest.mark.parametrize(
+    "more", [pytest.param({}, marks=pytest.mark.soak), {"id": "name", "ignore_common": 0.3}], ids=str
+)
 def test_dedup(spark, tmp_path, more):
     rows = table(documents(300))
     (tmp_path / "in").mkdir()

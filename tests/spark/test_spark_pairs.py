@@ -16,7 +16,7 @@ def test_pairs_within_a_collection(spark, settings):
     assert found.stats["counts"] == local.stats["counts"]
 
 
-@pytest.mark.parametrize("method", ["lsh", "auto"])
+@pytest.mark.parametrize("method", ["lsh", pytest.param("auto", marks=pytest.mark.soak)])
 def test_pairs_across_two_collections(spark, method):
     texts = documents(500)
     here, there = table(texts[:200]), table(texts[200:])

@@ -38,8 +38,9 @@ def test_another_threshold_and_other_keepers(spark, resumed, tmp_path, monkeypat
     assert json.loads((tmp_path / "again" / "run.json").read_text())["details"]["state"]
 
 
-@pytest.mark.parametrize("large", [0, pytest.param(1 << 60, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("keep", ["none", *(pytest.param(keep, marks=pytest.mark.soak) for keep in ("first", RULES))])
+@pytest.mark.parametrize("large", [0, 1 << 60])
+@pytest.mark.soak
+@pytest.mark.parametrize("keep", ["none", "first", RULES])
 def test_rules_of_what_is_kept(spark, resumed, tmp_path, monkeypatch, keep, large):
     """On the cluster, or by the driver, which then takes the way of the local engine."""
     monkeypatch.setattr(corpus, "LARGE", large)

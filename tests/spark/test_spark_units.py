@@ -60,7 +60,10 @@ def interrupted(*_):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"unit": "lines", "id": "name"}, {"unit": "paragraphs", "min_words": 3, "more_than": 2, "keep": "none"}],
+    [
+        {"unit": "lines", "id": "name"},
+        pytest.param({"unit": "paragraphs", "min_words": 3, "more_than": 2, "keep": "none"}, marks=pytest.mark.soak),
+    ],
 )
 def test_files_that_tasks_read(spark, tmp_path, settings, monkeypatch):
     """The driver of the run is lost before it writes the result; the next run takes up what it has found."""

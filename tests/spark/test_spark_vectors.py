@@ -48,9 +48,11 @@ CASES = {
     "hamming": (flipped(1500, 100, 4), pa.bool_(), 4),
     "hamming, some bits": (flipped(1500, 100, 4), pa.bool_(), 4),
 }
+SLOW = ("l1", "hamming")
+"""Distances that go the way of another on the cluster: the local engine computes them for both."""
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.soak] * (case in SLOW)) for case in CASES])
 def test_pairs_within_a_collection(spark, case, tmp_path, monkeypatch):
     """Bits are compared in blocks of all of them or, in one of the cases, in samples."""
     rows, kind, within = CASES[case]
