@@ -252,7 +252,7 @@ with tempfile.TemporaryDirectory() as folder:
             index.query(texts[0])
             index.query(texts)
 names = [f"{first} Lee{i}" for first in ("Ann", "Bo", "Zoe", "Bill", "William") for i in range(100)]
-people = {"name": names, "phone": [f"650-555-{i % 97:04d}" for i in range(500)], "text": [texts[i % 3] for i in range(500)]}
+people = {"name": names, "phone": [f"650-555-{i % 97:04d}" for i in range(500)], "text": texts[:3] * 166 + texts[:2]}
 earlier = likewise.link(people)
 likewise.link({name: values[:50] for name, values in people.items()}, against=earlier)
 likewise.link(people, {name: values[::2] for name, values in people.items()})
