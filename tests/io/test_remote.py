@@ -446,6 +446,7 @@ def test_what_is_wrong_is_said_in_one_line(s3, web, memory, tmp_path):
         patch.delenv("AZURE_STORAGE_CONNECTION_STRING", raising=False)
         stores.system_for.cache_clear()
         s3fs.S3FileSystem.clear_instance_cache()
+        fsspec.get_filesystem_class("abfs").clear_instance_cache()
         refused(f"s3://{BUCKET}/lines/a.jsonl", "ProfileNotFound: The config profile (nobody) could not be found")
         refused("abfs://container/a.jsonl", "there are no usable credentials (ValueError: unable to connect to account")
     stores.system_for.cache_clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -152,7 +153,7 @@ def mirrors(
     texts_asked = {"text": text, "shingle": shingle, "similar_text": similar_text, "confirmed": confirmed}
     asked = {"similar_links": similar_links, "least_links": least_links, "template": template}
     links_asked = {"source": source, "target": target, **asked}
-    defaults = mirrors.__kwdefaults__ or {}
+    defaults = {name: one.default for name, one in signature(mirrors).parameters.items()}
     for name, given, about in (("pages", pages, texts_asked), ("links", links, links_asked)):
         if given is None:
             both = {option: (value, defaults[option]) for option, value in about.items()}
