@@ -12,10 +12,9 @@ from made_runs import documents, texts
 import likewise
 from likewise.base import memory
 from likewise.jobs.finished_run import FinishedRun
-from likewise.jobs.rows import while_writing
 from likewise.report.documents import Tally, by_folder
 from likewise.report.similar_documents import SimilarDocuments
-from likewise.report.write import PageAhead, report_with
+from likewise.report.write import report_with
 
 
 def seen(run, by=None):
@@ -211,21 +210,3 @@ def test_folders_of_a_deep_tree():
     paths = {f"r/{i}/{j}/x": Tally(1, i % 2) for i in range(30) for j in range(30)}
     assert by_folder(paths) == {f"r/{i}": Tally(30, 30 * (i % 2)) for i in range(30)}
     assert by_folder({}) == {}
-
-
-def test_a_page_that_is_begun_while_the_result_is_written_is_the_same(tmp_path):
-    path, *_ = documents(tmp_path)
-    begun = []
-    token = while_writing.set(lambda result: begun.append(PageAhead(result.stats, result.held)))
-    try:
-        result = likewise.dedup(path, id="id", out=tmp_path / "run")
-    finally:
-        while_writing.reset(token)
-    failed = PageAhead({}, result.held)
-    pages = [tmp_path / f"{number}.html" for number in range(3)]
-    for page, ahead in zip(pages, (None, begun[0], failed), strict=True):
-        report_with(tmp_path / "run", result.held, ahead, out=page)
-    run = FinishedRun.load(tmp_path / "run", "test")
-    assert begun[0].completed(run) is not None
-    assert failed.completed(run) is None
-    assert len({page.read_bytes() for page in pages}) == 1

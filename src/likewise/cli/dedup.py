@@ -157,7 +157,7 @@ def dedup(
             estimate = {"estimate": (options["estimate"], False)}
             checks.unused("dedup", estimate, "with 'against', which compares documents")
         options.update(_settings_of(context, list(against)))
-    with show.progress(as_json) as observer, show.page_ahead():
+    with show.progress(as_json) as observer:
         result = likewise.dedup(given, out=target, against=list(against), progress=observer, **options)
     if options["unit"]:
         show.report(result.stats, as_json, _cut(result.stats), target)

@@ -339,40 +339,12 @@ def write_page(
     if not can_report():
         return None, "no report: pip install 'likewise[report]' for a page about the result (or --no-report)"
     try:
-        return report_with(where, held, asked.get(AHEAD), by=asked.get(options.BY), progress=progress), ""
+        return report_with(where, held, by=asked.get(options.BY), progress=progress), ""
     except LikewiseError as error:
         return None, f"no report: {error}"
     except Exception as error:
         fault = f"{type(error).__name__}: {str(error)[:200]}"
         return None, f"no report: internal error, please report ({fault}); the result is complete"
-
-
-AHEAD = "likewise.page-ahead"
-"""Where the context of a command keeps the page that was begun while the result was written."""
-
-
-@contextmanager
-def page_ahead() -> Iterator[None]:
-    """Begin the page about documents while the result is written, if there is a core for it and it needs no files."""
-    context = click.get_current_context(silent=True)
-    if context is None or not context.meta.get(options.REPORT) or context.meta.get(options.BY):
-        yield
-        return
-    from likewise.jobs.rows import while_writing
-
-    def begin(result: Any) -> None:
-        from likewise.report import can_report
-        from likewise.report.write import PageAhead
-
-        held, threads = result.held, result.stats["parameters"]["threads"]
-        if threads > 1 and can_report() and held.complete and all(table.rows for table in held.tables.values()):
-            context.meta[AHEAD] = PageAhead(result.stats, held)
-
-    token = while_writing.set(begin)
-    try:
-        yield
-    finally:
-        while_writing.reset(token)
 
 
 def page(where: object, as_json: bool = False, held: Any = None) -> float:

@@ -27,7 +27,7 @@ from likewise.io.write import ROWS, check_target, write_table
 from likewise.io.write import spreadsheet as for_spreadsheets
 from likewise.jobs.explain.traces import ExplainedPairs, ExplainedRemovals
 from likewise.jobs.reference_items import KnownItems
-from likewise.jobs.rows import PlottedPairs, Rows, Tables, while_writing
+from likewise.jobs.rows import PlottedPairs, Rows, Tables
 from likewise.jobs.state import FOLDER, State, save_state, update_state
 from likewise.search.cluster import Removal, components
 from likewise.search.estimate import standard_errors
@@ -404,7 +404,6 @@ class Dedup(ExplainedRemovals, PlottedPairs, Result):
         """Write the result to a folder; `space` is the open workspace of the run there, if it has one."""
         source = self._collection.source
         kept_files: list[str] = []
-        while_writing.get()(self)
         with ExitStack() as stage:
             tick = stage.enter_context(self._log.stage("write", self._collection.rows - len(self._removal.rows)))
 

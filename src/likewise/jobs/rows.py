@@ -4,7 +4,6 @@ how similar the pairs are, and how large the clusters."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,8 +20,6 @@ from likewise.families.banding import Banding
 from likewise.io.write import ROWS, write_batches
 from likewise.view.charts import COLOURS, DASHES, GREY, legend_beside, new_figure, plain_axes, save_figure
 
-while_writing: ContextVar[Callable[[Any], None]] = ContextVar("while_writing", default=lambda result: None)
-"""What is begun with a result that is about to be written, such as the page about it."""
 BINS = 50
 """Bars of a histogram."""
 MOST_LOW = 0.9

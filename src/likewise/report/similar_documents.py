@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -160,7 +159,7 @@ class SimilarDocuments:
     def page(self, alarms: list[Alarm]) -> ReportPage:
         """Return the page."""
         head, tiles, story = (self._of_pairs if self.run.command == "pairs" else self._of_clusters)()
-        sections = [self._found(), self._groups(), self._removals(), *self.browsers]
+        sections = [self._found(), self._groups(), self._removals(), *self._browsers()]
         return common.made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
 
     @property
@@ -368,9 +367,8 @@ class SimilarDocuments:
         section.listings.append(PageTable(title, columns, rows, frozenset({1, 2}), rest))
         return section
 
-    @cached_property
-    def browsers(self) -> list[Section]:
-        """The browsers of clusters and of pairs; their texts share the room that there is."""
+    def _browsers(self) -> list[Section]:
+        """Return the browsers of clusters and of pairs; their texts share the room that there is."""
         found, rows = self.clusters.clusters if self.clusters else [], self.pairs.pairs if self.pairs else []
         removed = [[row for row in cluster.members if row["id"] != row["keeper"]] for cluster in found]
         members = [self.member_names(row) for several in removed for row in several]

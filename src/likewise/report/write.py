@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from likewise.base import checks
 from likewise.base.extras import installed, need
@@ -20,9 +17,6 @@ from likewise.io.remote import as_url
 from likewise.io.upload import prepare, to_store
 from likewise.jobs.explain.traces import CachedDocuments
 from likewise.jobs.finished_run import FinishedRun
-
-if TYPE_CHECKING:
-    from likewise.report.similar_documents import SimilarDocuments
 
 COUNTED_BY = ("dedup", "rethreshold", "articles")
 """Commands that remove or group documents, which can be counted by a column."""
@@ -53,40 +47,9 @@ def write_report(
     return report_with(run, None, by=by, out=out, progress=progress)
 
 
-class PageAhead:
-    """What of a page takes long, made in a thread while the result is written: all but its numbers of time and memory.
-
-    Nothing is written. Where anything goes wrong, the page is made from the beginning when the result is complete.
-    """
-
-    def __init__(self, stats: dict[str, Any], held: CachedDocuments) -> None:
-        self._made: SimilarDocuments | None = None
-        self._thread = threading.Thread(target=self._make, args=(stats, held), name="likewise-page")
-        self._thread.start()
-
-    def _make(self, stats: dict[str, Any], held: CachedDocuments) -> None:
-        with suppress(Exception):
-            import jinja2  # noqa: F401 - which the page needs in the end
-
-            from likewise.report.similar_documents import SimilarDocuments
-
-            run = FinishedRun(Path(os.devnull), stats, time.time_ns())  # whose tables are in memory, all of them
-            made = SimilarDocuments(run, None, None, held)
-            if made.browsers:
-                self._made = made
-
-    def completed(self, run: FinishedRun) -> SimilarDocuments | None:
-        """Return what is known of the documents of a run that is complete by now; None if that has to be found anew."""
-        self._thread.join()
-        if self._made is not None:
-            self._made.run = run
-        return self._made
-
-
 def report_with(
     run: str | os.PathLike[str],
     held: CachedDocuments | None,
-    ahead: PageAhead | None = None,
     *,
     by: str | None = None,
     out: str | os.PathLike[str] | None = None,
@@ -109,7 +72,7 @@ def report_with(
     prepare(target)
     if target.is_dir():
         raise OutputError(f"{target}: this is a folder; name a file for the report")
-    page = _html(found, by, progress, held, ahead)
+    page = _html(found, by, progress, held)
     with atomic(target, durable=False) as file:
         file.write(page.encode("utf-8", "replace"))
     return target
@@ -120,9 +83,7 @@ def can_report() -> bool:
     return installed("report")
 
 
-def _html(
-    run: FinishedRun, by: str | None, progress: Progress | None, held: CachedDocuments | None, ahead: PageAhead | None
-) -> str:
+def _html(run: FinishedRun, by: str | None, progress: Progress | None, held: CachedDocuments | None) -> str:
     """Return the page of a run."""
     from likewise.report.page import rendered
 
@@ -138,7 +99,7 @@ def _html(
         from likewise.report.alarms import document_alarms
         from likewise.report.similar_documents import SimilarDocuments
 
-        seen = (ahead.completed(run) if ahead else None) or SimilarDocuments(run, by, progress, held)
+        seen = SimilarDocuments(run, by, progress, held)
         return rendered(seen.page(document_alarms(seen)))
     if run.command == "link":
         from likewise.report.linkage import linkage_page
