@@ -38,8 +38,7 @@ def contamination_page(run: FinishedRun) -> ReportPage:
     limit = run.details["frequent_phrase"]["documents"]
     story = [
         f"A hit has at least {counted(parameters['length'], 'equal word')} in a row, or is a whole item.",
-        f"A phrase found in more than {counted(limit, 'document')} is frequent and does not count; of "
-        f"{counted(counts['items_frequent'], 'item')} only such phrases were found.",
+        f"A phrase found in more than {counted(limit, 'document')} is frequent and does not count.",
         cost(run),
     ]
     return made(run, head, tiles, story, [], [_sets(run), _hits(run)])

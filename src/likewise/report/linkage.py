@@ -158,7 +158,7 @@ def _weights(run: FinishedRun) -> list[PageTable]:
 
 
 def _part(value: float | None) -> str:
-    return "" if value is None else f"{value:.1%}"
+    return "" if value is None else f"{100 * value:.1f} %"
 
 
 def _alarms(run: FinishedRun) -> list[Alarm]:

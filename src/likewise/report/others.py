@@ -166,7 +166,9 @@ def mirrors_page(run: FinishedRun) -> ReportPage:
         _clusters(run.table("mirrors"), "hosts", "Mirrors", "pages"),
         *_pair_sections(run.table("pairs"), "similarity", "Pairs of hosts", "host-pairs"),
     ]
-    return made(run, head, tiles, [cost(run)], [], sections)
+    texts = " and enough of the pages compared have similar texts" if "pages_compared" in counts else ""
+    told = f"Two hosts are mirrors if the paths of their URLs are similar{texts}."
+    return made(run, head, tiles, [told, cost(run)], [], sections)
 
 
 def _clusters(table: StoredTable | None, nouns: str, title: str, fact: str | None = None) -> Section:

@@ -77,7 +77,9 @@ def _entry(row: dict[str, Any], texts: SampledTexts) -> Entry:
     """Return a cut with the text around it, before and after."""
     name, start, end, cut = str(row["id"]), row["start"], row["end"], row["text"]
     around = texts.texts.get((0, name), "")
-    before, behind = ("", "") if around[start:end] != cut else (around[max(0, start - AROUND) : start], around[end:])
+    before, behind = ("", "") if around[start:end] != cut else (around[:start], around[end:])
+    if len(before) > AROUND:  # from a whole word on
+        before = "… " + (re.split(r"\s+", before[-AROUND:], maxsplit=1)[-1])
     pieces = [Piece("same", before), Piece("changed", cut[:LONGEST_UNIT]), Piece("same", behind[:AROUND])]
     rest = before + behind[:AROUND].lstrip("\r\n") if before or behind else ""
     shown = ShownTexts(

@@ -159,7 +159,14 @@ class SimilarDocuments:
     def page(self, alarms: list[Alarm]) -> ReportPage:
         """Return the page."""
         head, tiles, story = (self._of_pairs if self.run.command == "pairs" else self._of_clusters)()
-        sections = [self._found(), self._groups(), self._removals(), *self._browsers()]
+        found, groups = self._found(), self._groups()
+        if len(found.pictures) == len(groups.pictures) == 1:  # side by side, rather than each beside nothing
+            groups = replace(
+                groups, title="Pairs and clusters", pictures=[*found.pictures, *groups.pictures],
+                intro=f"{found.intro} {groups.intro}".strip(),
+            )  # fmt: skip
+            found = Section(found.id, found.title)
+        sections = [found, groups, self._removals(), *self._browsers()]
         return common.made(self.run, head, tiles, story, alarms, sections, self.documents.problem)
 
     @property
@@ -308,13 +315,12 @@ class SimilarDocuments:
             total = int((self.clusters.sizes * self.clusters.counts).sum())
             caption = f"{counted(int(self.clusters.counts.sum()), 'cluster')} with {counted(total, self.noun)}."
             common.size_histogram(section, self.clusters, self.noun, caption)
-            rows = [
-                [f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)]
-                for one in self.clusters.clusters[:LEAST_CLUSTERS]
-            ]
-            section.listings.append(
-                PageTable("The largest clusters", ["size", f"first {self.noun}", "text"], rows, frozenset({0}))
-            )
+            largest = self.clusters.clusters[:LEAST_CLUSTERS]
+            rows = [[f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)] for one in largest]
+            columns = ["size", f"first {self.noun}", "text"]
+            if all(self.text_of(one) is None for one in largest):
+                rows, columns = [row[:2] for row in rows], columns[:2]
+            section.listings.append(PageTable("The largest clusters", columns, rows, frozenset({0})))
         if self.run.details.get("policies"):
             section.listings.append(self._policies(self.run.details["policies"]))
         return section
@@ -410,7 +416,8 @@ class SimilarDocuments:
         title = line(begins, 90) if begins else short(cluster.name, 90)
         more = cluster.size - len(cluster.members)
         rest = f"And {counted(more, f'more {self.noun}')}." if more > 0 else ""
-        return Entry(cluster.size, counted(cluster.size, self.noun), title, short(cluster.name, 60), sides, rest=rest)
+        name = short(cluster.name, 60) if begins else ""
+        return Entry(cluster.size, counted(cluster.size, self.noun), title, name, sides, rest=rest)
 
     def _pair_entry(self, row: dict[str, Any], side: Side) -> Entry:
         left, right = self._pair_names(row)

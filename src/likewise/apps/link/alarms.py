@@ -39,7 +39,9 @@ def judge(matched: MatchedPairs, labels: Ints | None, log: RunLog) -> None:
         precision = float(known.mean())
         log.details["expected_precision"] = round(precision, 4)
         if precision < DUBIOUS:
-            log.notes.append(f"about {1 - precision:.0%} of the matches are wrong, by their probabilities: {HELP}")
+            log.notes.append(
+                f"about {100 * (1 - precision):.0f} % of the matches are wrong, by their probabilities: {HELP}"
+            )
     if labels is not None:
         sizes = np.bincount(labels)
         sizes = np.sort(sizes[sizes > 1])

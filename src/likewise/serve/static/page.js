@@ -86,7 +86,7 @@ function meaningOf({ kind, measure, shingle }) {
   if (kind === "vectors") return `An answer has its distance (${{ angle: "the angle in degrees", hamming: "the number of bits that differ" }[measure] || measure}): the smaller, the nearer. ${open}`;
   const [, unit, k] = /^(words|chars):(\d+)/.exec(shingle || "") || [];
   const parts = unit ? (k === "1" ? (unit === "words" ? "words" : "characters") : `runs of ${k} ${unit === "words" ? "words" : "characters"}`) : kind === "sets" ? "elements" : "shingles";
-  return `An answer has its Jaccard similarity: of all ${parts} that your text or the item has, the part that both have. ${open}`;
+  return `An answer has its Jaccard similarity: the fraction of all ${parts} in your text or the item that are in both. ${open}`;
 }
 
 /** Take an item of the index, without its last words, and show what an answer looks like. */
