@@ -3,12 +3,12 @@
     python benchmarks/link_robustness.py --data FOLDER
     python benchmarks/link_robustness.py --data FOLDER --sets "people500;names/*" --changes "1 in *;plain"
 
-Every collection is linked as it is ("plain") and once for each change, without labels and settings: columns in another
-order or with names that say nothing; columns more that repeat others, whole, joined, abbreviated or in part; columns
-more that say nothing of who is who: random, constant, mostly empty, or about the source of a record ("service"); values
-missing; few records with a partner; first and last names swapped; letters of other alphabets. The table has the F1 of
-each, and how much less that is than the plain one; "best" is the F1 that the best threshold would reach
-(link_scores.py), with which a lost threshold is told from lost scores. FOLDER is that of link.py.
+Every collection is linked as it is ("plain") and once for each change, without labels and settings: rows or columns in
+another order, or columns with names that say nothing; columns more that repeat others, whole, joined, abbreviated or in
+part; columns more that say nothing of who is who: random, constant, mostly empty, or about the source of a record
+("service"); values missing; few records with a partner; first and last names swapped; letters of other alphabets. The
+table has the F1 of each, and how much less that is than the plain one; "best" is the F1 that the best threshold would
+reach (link_scores.py), with which a lost threshold is told from lost scores. FOLDER is that of link.py.
 """
 
 from __future__ import annotations
@@ -145,6 +145,11 @@ def permuted(records: Records, chance: np.random.Generator) -> Records | None:
         return None
     order = np.roll(chance.permutation(len(names)), 1).tolist()
     return records.with_tables(table.select([*(names[place] for place in order), "id"]) for table in records.tables)
+
+
+def shuffled(records: Records, chance: np.random.Generator) -> Records:
+    """The records of each table in another order."""
+    return records.with_tables(table.take(pa.array(chance.permutation(table.num_rows))) for table in records.tables)
 
 
 def renamed(records: Records, chance: np.random.Generator) -> Records:
@@ -392,6 +397,7 @@ def in_letters(letters: str) -> Change:
 
 CHANGES: dict[str, Change] = {
     "plain": plain,
+    "rows shuffled": shuffled,
     "columns permuted": permuted,
     "columns renamed": renamed,
     "column copied": copied(1),

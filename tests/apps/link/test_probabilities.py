@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from made_people import one_table, two_tables
 
 from likewise import link
-from likewise.apps.link.best_partners import FEW, against_chance, apart, match_probabilities, strengths
+from likewise.apps.link.alarms import told
+from likewise.apps.link.best_partners import (
+    FEW,
+    MatchProbabilities,
+    against_chance,
+    apart,
+    match_probabilities,
+    strengths,
+)
+from likewise.base.runlog import RunLog
 
 
 def tables(errors: int = 4):
@@ -121,6 +130,14 @@ def test_there_is_doubt_where_chance_finds_partners_as_strong():
     doubt = match_probabilities(*asked, by_chance=dice.normal(20, 8, n)).doubt
     assert doubt is not None
     assert "differ by up to" in doubt
+
+
+def test_there_is_doubt_where_nothing_checks_the_middle():
+    for middle, checked, doubted in ((FEW, False, True), (FEW, True, False), (FEW - 1, False, False)):
+        log, values = RunLog.of(None), np.repeat([0.01, 0.5, 0.99], [100, middle, 100])
+        assert told(MatchProbabilities(values, None, checked), log) is values
+        assert ("unreliable" in log.details) is doubted
+        assert len(log.notes) == doubted
 
 
 @pytest.mark.parametrize("words", [("given", "surname"), ("given", "surname", "address")])

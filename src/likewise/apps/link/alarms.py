@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.apps.link.best_partners import MatchProbabilities
+from likewise.apps.link.best_partners import FEW, MatchProbabilities
 from likewise.apps.link.entities import MatchedPairs
 from likewise.apps.link.fields import Floats
 from likewise.base.arrays import Ints
@@ -20,15 +20,26 @@ NEARLY_ALL = 0.95
 DUBIOUS = 0.7
 """Mean probability of the matches below which many of them are wrong."""
 
+MIDDLE = 0.1, 0.9
+"""Probabilities between these are rough, and checked only where they can be estimated a second time."""
+
+UNCHECKED = "only labels can check it here"
 HELP = "choose the columns that identify a record with --field, or answer a few questions with --label"
 
 
 def told(found: MatchProbabilities, log: RunLog) -> Floats:
-    """Return the probabilities, and note why they are not known or doubtful, if they are."""
-    if found.doubt is not None:
-        log.details["unreliable"] = found.doubt
-        what = "not known" if np.isnan(found.value).any() else "not reliable between 0.1 and 0.9"
-        log.notes.append(f"match_probability is {what}: {found.doubt}")
+    """Return the probabilities, and note why they are not known or doubtful, if they are.
+
+    Where nothing checks them and FEW pairs or more have one in the MIDDLE, they are doubtful.
+    """
+    low, high = MIDDLE
+    doubt = found.doubt
+    if doubt is None and not found.checked and ((found.value >= low) & (found.value < high)).sum() >= FEW:
+        doubt = UNCHECKED
+    if doubt is not None:
+        log.details["unreliable"] = doubt
+        what = "not known" if np.isnan(found.value).any() else f"not reliable between {low} and {high}"
+        log.notes.append(f"match_probability is {what}: {doubt}")
     return found.value
 
 

@@ -241,10 +241,14 @@ def apart(one: Floats, other: Floats) -> float:
 
 @dataclass(frozen=True)
 class MatchProbabilities:
-    """The probability that each pair is a match, NaN if it is not known; and why that is, or why it is doubtful."""
+    """The probability that each pair is a match, NaN if it is not known; and why that is, or why it is doubtful.
+
+    checked: whether it was estimated a second time.
+    """
 
     value: Floats
     doubt: str | None = None
+    checked: bool = False
 
 
 def match_probabilities(
@@ -267,7 +271,7 @@ def match_probabilities(
     by_chance: strengths of best pairs where nobody has a match, by which it is estimated a second time; there is doubt
     if the two are more than APART.
     """
-    found, doubt = np.zeros(len(left)), None
+    found, doubt, checked = np.zeros(len(left)), None, by_chance is not None and all(single)
     places = np.flatnonzero(usable)
     if not len(places):
         return MatchProbabilities(found)
@@ -279,7 +283,7 @@ def match_probabilities(
     every = [strengths(side, value, records) for side, counts in ((a, single[0]), (b, single[1])) if counts]
     strength = np.min([one for one, _ in every], axis=0)
     probable = ranked.matches(expected if all(single) else None)
-    if by_chance is not None and all(single):
+    if by_chance is not None and checked:
         mine, best = min(every, key=lambda side: len(side[1]))
         rank = best[np.argsort(mine[best], kind="stable")]
         second = np.interp(mine[ranked.chosen], mine[rank], against_chance(mine[rank], by_chance))
@@ -298,4 +302,4 @@ def match_probabilities(
     likely *= part
     likely[ranked.chosen] = probable
     found[places] = likely
-    return MatchProbabilities(found, doubt)
+    return MatchProbabilities(found, doubt, checked)

@@ -106,7 +106,7 @@ def _drawn(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
 
 def levels_in(one: Agreement, weights: Floats) -> Floats:
     """Return the total weight of the pairs of each level."""
-    found: Floats = np.bincount(one.level.astype(np.int64) + 1, weights, LEVELS + 1)[1:].astype(np.float64)
+    found: Floats = np.asarray(np.bincount(one.level.astype(np.int64) + 1, weights, LEVELS + 1)[1:], np.float64)
     return found
 
 
