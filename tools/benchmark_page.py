@@ -46,8 +46,10 @@ ABOUT = {
     "link-added": ("link_added.py", "records added to an earlier result of record linkage"),
     "link-robustness": ("link_robustness.py", "record linkage with columns added, values missing, few partners"),
     "link_labels": ("link_labels.py", "record linkage after 10, 30 and 100 answers"),
-    "contained": ("contained.py", "parts planted among 100,000 and a million documents: removed by containment, beside Jaccard"),
-    "decontaminate": ("decontaminate.py", "planted items of tests found in documents, beside datatrove's n-gram filter"),
+    "contained": (
+        "contained.py",
+        "parts planted among 100,000 and 1,000,000 documents, beside Jaccard",
+    ),
     "methods": ("methods.py", "exact join or hashing: what was taken, what it would have cost the other way"),
     "mirrors": ("mirrors.py", "mirror hosts, and graphs folded along their links"),
     "nearest": ("nearest.py", "nearest neighbours at several recalls"),
