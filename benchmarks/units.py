@@ -196,7 +196,7 @@ def datatrove(script: str, *words: str) -> dict[str, Any]:
 def peer(folder: Path, megabytes: int) -> dict[str, Any]:
     """Measure datatrove on the first part of the documents."""
     part, size, rows = first_part(folder, megabytes)
-    row = {"tool": "datatrove", "unit": "lines", "megabytes": round(size, 1), "documents": rows}
+    row: dict[str, Any] = {"tool": "datatrove", "unit": "lines", "megabytes": round(size, 1), "documents": rows}
     row |= datatrove("datatrove_lines_run.py", str(part), str(folder / "datatrove"))
     seconds = row.get("seconds")
     return row | ({"mb_per_second": round(size / seconds, 1)} if isinstance(seconds, float) else {})

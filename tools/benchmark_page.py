@@ -48,7 +48,7 @@ ABOUT = {
     "link_labels": ("link_labels.py", "record linkage after 10, 30 and 100 answers"),
     "contained": (
         "contained.py",
-        "parts planted among 100,000 and a million documents: removed by containment, beside Jaccard",
+        "parts planted among 100,000 and 1,000,000 documents, beside Jaccard",
     ),
     "decontaminate": (
         "decontaminate.py",
