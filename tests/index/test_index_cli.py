@@ -86,9 +86,9 @@ def test_a_run_becomes_an_index(run):
     [
         (1, "index query nothing new.csv", "nothing: there is no index in this folder"),
         (1, "index create ix", "there is an index already"),
-        (2, "index query ix new.csv --threshold 0.5", "The --threshold option of Index.query must be at least 0.8"),
+        (2, "index query ix new.csv --threshold 0.5", "The --threshold option of index query must be at least 0.8"),
         (2, "index query ix new.csv --measure containment", "was not made for it, which is an option of create"),
-        (2, "index create iy --threshold 2", "The --threshold option of Index.create must be in (0, 1]"),
+        (2, "index create iy --threshold 2", "The --threshold option of index create must be in (0, 1]"),
         (1, "index add ix missing.csv", "missing.csv"),
         (1, "index add ix docs.csv --text body", "there is no column 'body'"),
         (2, "index remove ix", "either ids, or a file"),

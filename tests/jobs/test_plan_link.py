@@ -54,6 +54,13 @@ def test_records_of_files_are_counted(tmp_path: Path, name: str) -> None:
     assert seen.exact == (name in ("a.parquet", "a.arrow"))
 
 
+@pytest.mark.parametrize("most", [400, 403, 406])
+def test_the_head_of_a_file_ends_between_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(linkage, "HEAD", most)
+    (tmp_path / "notes.csv").write_text("id,note\n" + '1,"a\nb"\n' * 100)
+    assert RecordsSample.of(tmp_path / "notes.csv").fields == 2
+
+
 def test_two_tables_are_one_list(tmp_path: Path) -> None:
     found = plan_link(written(tmp_path, "a.parquet"), PEOPLE)
     assert found.records == 1000

@@ -14,9 +14,11 @@ from likewise.errors import LikewiseError, ParameterError
 
 ALIASES = {"other": "others", "source": "inputs", "window": "windows"}
 """Parameters that have another name on the command line."""
-GIVEN = re.compile(r"\b([a-z]\w*)=(?:'([^']*)'|(\w+(?:\.\w+)*))")
+GIVEN = re.compile(r"\b([a-z]\w*)=(?:\[?'([^']*)'\]?|(\w+(?:\.\w+)*))")
 """A parameter and its value, as Python writes it."""
 QUOTED = re.compile(r"'([a-z]\w*)'")
+METHOD = re.compile(r"(^| option of )Index\.(\w+)")
+"""Who complains: a method of the index, which the command line calls index add, index query …"""
 
 
 def in_options(message: str, command: click.Command, parameters: bool = False) -> str:
@@ -49,7 +51,8 @@ def in_options(message: str, command: click.Command, parameters: bool = False) -
 def reword(error: LikewiseError, command: click.Command | None) -> None:
     """Put an error in the words of the command line."""
     if command is not None and error.args:
-        error.args = (in_options(str(error), command, isinstance(error, ParameterError)), *error.args[1:])
+        told = in_options(str(error), command, isinstance(error, ParameterError))
+        error.args = (METHOD.sub(r"\1index \2", told), *error.args[1:])
 
 
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

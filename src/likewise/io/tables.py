@@ -112,6 +112,10 @@ def of_delimited(
             f"{name}: row {row.number - (1 if columns else 2)} has {row.actual_columns} fields instead of"
             f" {row.expected_columns}: {text!r}; quote fields that contain the separator"
         )
+    if quoted and data.count(b'"') % 2:
+        more = _parsed(data + b"\nx", delimiter, names, 0 if columns else 1, quoted, ragged)
+        if not ragged and len(more) == len(table):  # what is added is within the quotes
+            raise FormatError(f"{name}: row {len(table) - 1}: a quoted field starts here and is never closed")
     return table
 
 

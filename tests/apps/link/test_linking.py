@@ -225,9 +225,9 @@ def test_errors(tmp_path, tables):
         link(a.slice(0, 0), b)
     with pytest.raises(InputError, match="no column distinguishes records"):
         link({"x": ["a", "a"]}, {"x": ["a", "a"]})
-    with pytest.raises(InputError, match="rows 0 and 2 have the same id 'p'"):
+    with pytest.raises(InputError, match=r"rows 0 and 2 \(counted from 0\) have the same id 'p'"):
         link({"key": ["p", "q", "p"], "x": ["a", "b", "c"]}, id="key")
-    with pytest.raises(InputError, match="row 1 has no id"):
+    with pytest.raises(InputError, match=r"row 1 \(counted from 0\) has no id"):
         link({"key": ["p", None, "q"], "x": ["a", "b", "c"]}, id="key")
     with pytest.raises(InputError, match="truth: there is no record with the id 'nobody'"):
         link(a, b, truth=[("nobody", "b0")])

@@ -283,7 +283,7 @@ def ids_of(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
         column = pc.utf8_trim_whitespace(column)
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()
-        raise InputError(f"{where}: row {row} has no id in column '{name}'; every record needs one")
+        raise InputError(f"{where}: row {row} (counted from 0) has no id in column '{name}'; every record needs one")
     codes = column.combine_chunks().dictionary_encode()
     codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
     if len(codes.dictionary) < len(column):
@@ -292,8 +292,9 @@ def ids_of(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
         twice = int(np.flatnonzero(places[order][1:] == places[order][:-1])[0])
         first, second = order[twice], order[twice + 1]
         raise InputError(
-            f"{where}: rows {first} and {second} have the same id {column[int(first)].as_py()!r} in column '{name}';"
-            " ids must be unique: name another column with 'id', or rename this one if it is an ordinary field"
+            f"{where}: rows {first} and {second} (counted from 0) have the same id {column[int(first)].as_py()!r} in "
+            f"column '{name}'; ids must be unique: name another column with 'id', or rename this one if it is an "
+            "ordinary field"
         )
     return column
 
@@ -329,6 +330,6 @@ def _chosen(
         columns = "; ".join(f"{w}: {', '.join(t.column_names)}" for w, t in zip(records.wheres, tables, strict=True))
         hint = "".join(f"; {note}" for note in records.notes)
         raise ColumnError(
-            f"there is no column to compare ({columns}); say which correspond with --map (columns=){hint}"
+            f"there is no column to compare ({columns}); say which correspond, with --map (in Python columns=){hint}"
         )
     return dict.fromkeys(shared)

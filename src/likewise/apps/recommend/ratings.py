@@ -84,10 +84,8 @@ class Ratings:
         for customer in customers:
             if str(customer).strip() not in number:
                 near = difflib.get_close_matches(str(customer), [str(name) for name in ids[:CLOSE_NAMES]], 3)
-                some = ", ".join(near or [str(name) for name in ids[:3]])
-                raise InputError(
-                    f"there is no customer {str(customer)!r} among {len(ids):,}; there is {some}{'' if near else ' …'}"
-                )
+                some = ", ".join(near or [str(name) for name in ids[:3]]) + ("" if near or len(ids) <= 3 else " …")
+                raise InputError(f"there is no customer {str(customer)!r} among {len(ids):,}; there is {some}")
             found.append(number[str(customer).strip()])
         return np.array(list(dict.fromkeys(found)), np.int64)
 

@@ -63,7 +63,7 @@ def input_errors(file: InputFile) -> Iterator[None]:
     except BROKEN as error:
         _check_remote(file)
         kind = file.format if file.compression is None else f"{file.compression} {file.format}"
-        words = " ".join(str(error).split())
+        words = " ".join(str(error).split()).rstrip(".")
         raise FormatError(
             f"{file.name}: cannot be read as {kind}: {words}; create or download the file again"
         ) from error

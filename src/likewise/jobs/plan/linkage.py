@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from likewise.base import checks
 from likewise.base.words import counted
 from likewise.errors import ParameterError
 from likewise.io.disk import with_spill
-from likewise.io.read.delimited import separator_of
+from likewise.io.read.delimited import regular_ends, separator_of
 from likewise.io.read.find import InputFile, files_of, find
 from likewise.io.read.open import chunks, input_errors
 from likewise.io.streams import table_of
@@ -167,6 +168,8 @@ def _of_file(file: InputFile) -> RecordsSample:
 
         return RecordsSample._seen(json.read_json(pa.BufferReader(head)), lines, False)
     cut = "\t" if file.format == "tsv" else separator_of(head)
+    ends = regular_ends(np.frombuffer(head, np.uint8), ord(cut), False) if head else None
+    head = head[: ends[-1]] if ends is not None and len(ends) else head  # no quoted line feed ends it
     return RecordsSample._seen(of_delimited(head, file.name, cut), max(0, lines - 1), False)
 
 
