@@ -100,9 +100,8 @@ def split(
     """
     second = np.minimum(first, second)
     third = np.minimum(second, third)
-    gaps = np.empty(len(first))
-    gaps[np.lexsort((third, second, first))] = np.random.default_rng(seed).permutation(np.sort(second - third))
-    alone = second + 4 * gaps
+    mixed = np.random.default_rng(seed).permutation(len(first))
+    alone = second + 2 * (2 * (second - third))[mixed]
     second = with_lead(second, third)
     ranges = int(np.clip(len(first) // 20, RANGES, 10 * RANGES))
     edges = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, ranges + 1)[1:-1]))

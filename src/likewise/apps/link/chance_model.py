@@ -1,9 +1,9 @@
 """The Fellegi–Sunter model with non-matches known: what agrees by chance is counted in random pairs of records.
 
 Candidates are selected for what they share, so that a model whose non-matches are learned from them may explain the
-selection instead of the matches. Here the levels of non-matches are those of random pairs, and of the candidates as a
-part of all pairs; the prior is over all pairs of records; and only the levels of matches are learned (EM). Fields that
-agree together among random pairs (dependent fields) share their weight.
+selection instead of the matches. Here the levels of non-matches are those of random pairs, nearly all of which are no
+matches; the prior is over all pairs of records; and only the levels of matches are learned (EM). Fields that agree
+together among random pairs (dependent fields) share their weight.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, Agreement, FieldAgreement, Levels
+from likewise.apps.link.agreement import ALL_TEXT, EQUAL, LEVELS, STEPS, Agreement, FieldAgreement
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.model import LOWEST_ABSENT, ROUNDS, STABLE, MatchModel, chance, rising, sample
 from likewise.base.arrays import Ints
@@ -50,7 +50,7 @@ TINY = 1e-12
 """Variances up to this are rounding errors of a constant."""
 
 CORRELATED = 50_000
-"""Random pairs, and candidates, from which correlations are estimated; their error is below 0.01."""
+"""Random pairs from which correlations are estimated; their error is below 0.01."""
 
 TEXT_WORDS = 8
 """Words of a text, on average, from which on pairs that agree in all but this text may be related instead of matches:
@@ -63,33 +63,8 @@ LEAST_ROUNDS = 5
 """Rounds in which the number of matches is estimated if nothing else is learned."""
 
 
-@dataclass(frozen=True)
-class ChancePairs:
-    """Random pairs, in which chance agreement is counted, and which of them are `further`, no candidates.
-
-    Pairs that agree by chance in much are candidates, nearly all of them, and so rare among random pairs that the luck
-    of a few would decide. They are counted among the candidates, each of which is as much as the `part` of all pairs
-    that were drawn.
-    """
-
-    compared: list[FieldAgreement]
-    further: NDArray[np.bool_]
-    part: float
-
-
-def random_pairs(records: int, border: int, seed: int, order: Ints | None = None) -> tuple[Ints, Ints]:
-    """Return random pairs of different records, one of each table if there are two; all pairs if they are few.
-
-    order: of the records, from which pairs are drawn; that of their rows if it is not given.
-    """
-    left, right = _drawn(records, border, seed)
-    if order is None:
-        return left, right
-    left, right = order[left], order[right]
-    return np.minimum(left, right), np.maximum(left, right)
-
-
-def _drawn(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
+def random_pairs(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
+    """Return random pairs of different records, one of each table if there are two; all pairs if they are few."""
     if border and border * (records - border) <= RANDOM:
         left, right = np.divmod(np.arange(border * (records - border)), records - border)
         return left, right + border
@@ -104,40 +79,39 @@ def _drawn(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
     return np.minimum(left, right), np.maximum(left, right)
 
 
-def levels_in(one: Agreement, weights: Floats) -> Floats:
-    """Return the total weight of the pairs of each level."""
-    found: Floats = np.asarray(np.bincount(one.level.astype(np.int64) + 1, weights, LEVELS + 1)[1:], np.float64)
-    return found
+def by_chance(one: FieldAgreement, field: Field, matches: Floats | None = None) -> Floats:
+    """Return the frequency of each level among random pairs; that of identical values follows from their counts.
 
-
-def by_chance(field: Field, others: Floats, whole: Floats) -> Floats:
-    """Return the frequency of each level by chance, given how many pairs have it: `others` are those of no matches.
-
-    That of identical values follows from their counts, less the part of them that is of matches: with many records per
-    entity, these may be most.
+    matches: the probability that each random pair is a match, by which it is left out: with many records per entity,
+    most identical values may be those of matches.
     """
-    counts = others.copy()
+    known = one.level >= 0
+    level = one.level[known]
+    others = np.ones(len(level)) if matches is None else 1 - matches[known]
+    counts = np.bincount(level, others, LEVELS)
     present = max(2, field.present)
     equal = float((field.counts * (field.counts - 1.0)).sum()) / (present * (present - 1.0))
-    equal *= float((others[EQUAL] + 1) / (whole[EQUAL] + 1))
-    counts[EQUAL] = max(equal, 0.5 / present**2) * max(1.0, float(whole[: STEPS + 1].sum()))
+    same = level == EQUAL
+    equal *= float(others[same].sum() + 1) / (same.sum() + 1)
+    counts[EQUAL] = max(equal, 0.5 / present**2) * max(1.0, float((level <= STEPS).sum()))
     smooth = counts + 0.5 / LEVELS
     found: Floats = smooth / smooth.sum()
     return found
 
 
-def shares_of(levels: dict[str, Levels], fields: list[Field], weights: Floats) -> dict[str, float]:
+def shares_of(compared: list[FieldAgreement], fields: list[Field], matches: Floats | None = None) -> dict[str, float]:
     """Return the part of each field's weight that counts: 1 / (the sum of its correlations with all fields).
 
-    levels: of pairs, by field. weights: of the pairs, less for matches, in which all fields agree together. A value
-    found in another field counts only if it is short: long texts share words by chance.
+    matches: the probability that each pair is a match, by which it is left out; in matches, all fields agree together.
+    A value found in another field counts only if it is short: long texts share words by chance.
     """
-    stacked = np.stack(list(levels.values()), axis=1)
+    levels = np.stack([one.level[:CORRELATED] for one in compared], axis=1)
     highest = np.array([STEPS if field.long else LEVELS for field in fields])
-    known = ((stacked >= 0) & (stacked <= highest)).astype(np.float64)
-    values = np.where(stacked > STEPS, DOUBT, stacked / STEPS)
-    sums = 1 + np.maximum(_correlations(values, known, weights), 0.0).sum(axis=1)
-    return {name: float(1 / total) for name, total in zip(levels, sums, strict=True)}
+    known = ((levels >= 0) & (levels <= highest)).astype(np.float64)
+    values = np.where(levels > STEPS, DOUBT, levels / STEPS)
+    others = np.ones(len(levels)) if matches is None else 1 - matches[:CORRELATED]
+    sums = 1 + np.maximum(_correlations(values, known, others), 0.0).sum(axis=1)
+    return {one.name: float(1 / total) for one, total in zip(compared, sums, strict=True)}
 
 
 def _correlations(values: Floats, known: Floats, weights: Floats) -> Floats:
@@ -191,7 +165,7 @@ def mostly_short(fields: list[Field]) -> bool:
 
 def learn_anchored(
     candidates: Sequence[Agreement],
-    random: ChancePairs,
+    random: list[FieldAgreement],
     fields: list[Field],
     pairs: float,
     never: NDArray[np.bool_],
@@ -210,38 +184,29 @@ def learn_anchored(
     chosen = sample(size, seed)
     compared, never = [one.part(chosen) for one in candidates if one.name != ALL_TEXT], never[chosen]
     scale = size / max(1, len(never))
-    by_luck = [one for one in random.compared if one.name != ALL_TEXT]
-    model, expected, drawn = None, np.zeros(len(never)), np.zeros(len(random.further))
-    every = [levels_in(one, np.ones(len(never))) for one in compared]
-    further, weight = random.further.astype(np.float64), random.part * scale
-    whole = [levels_in(one, further) + weight * all_of for one, all_of in zip(by_luck, every, strict=True)]
-    some, step = min(CORRELATED, len(further)), 1 + len(never) // CORRELATED
-    joint = {
-        one.name: np.append(one.level[:some], two.level[::step]) for one, two in zip(by_luck, compared, strict=True)
-    }
-    part_of = weight * step * some / max(1, len(further))
+    random = [one for one in random if one.name != ALL_TEXT]
+    model, expected, drawn = None, np.zeros(len(never)), np.zeros(len(random[0].level))
     texts = [(one.name,) for one in fields if one.long and one.words >= TEXT_WORDS]
     related = dict.fromkeys([*texts, *personal] if rounds else [], 0.0)
     part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
     while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
         weights, typical = {}, {}
-        apart = further * (1 - drawn)
-        shares = shares_of(joint, fields, np.append(apart[:some], part_of * (1 - expected[::step])))
-        for one, luck, field, all_of, counts in zip(compared, by_luck, fields, every, whole, strict=True):
-            same = levels_in(one, expected)
-            chances = by_chance(field, levels_in(luck, apart) + weight * (all_of - same), counts)
+        shares = shares_of(random, fields, drawn)
+        for one, some, field in zip(compared, random, fields, strict=True):
+            chances = by_chance(some, field, drawn)
             usual = at_first(chances)
             if rounds and done:
-                seen = same + TRUSTED * usual
+                known = one.level >= 0
+                seen = np.bincount(one.level[known], expected[known], LEVELS) + TRUSTED * usual
                 kept = USUAL * min(1.0, LEARNT / max(1.0, part * pairs))
                 usual = kept * usual + (1 - kept) * seen / seen.sum()
             weights[one.name] = _logs(usual, chances)
             typical[one.name] = -float(np.log(chances[EQUAL]))
         model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares, related)
-        judging = [partial(model.judged, some) for some in (compared, by_luck)]
-        (scores, relatives), (lucky, _) = all_at_once(judging, threads)
+        judging = [partial(model.judged, some) for some in (compared, random)]
+        (scores, relatives), (by_luck, _) = all_at_once(judging, threads)
         after = np.where(never, 0.0, chance(scores))
-        drawn = chance(lucky)
+        drawn = chance(by_luck)
         moved = float(np.abs(after - expected).max(initial=0.0))
         expected = after
         related = _still_related(relatives, float(expected.sum()))

@@ -28,7 +28,7 @@ from likewise.apps.link.evidence import PLACES
 from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.model import rising, shift_to
 from likewise.apps.link.records import RecordTable
-from likewise.apps.link.terms import WeightedTerms, all_codes, content_order, joined, of_records, weighted
+from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, weighted
 from likewise.base.arrays import Ints
 from likewise.kernels import linking
 
@@ -95,16 +95,6 @@ class ChancePartners:
     border: int
     records: int
     seed: int = 1
-    order: Ints | None = None
-
-    def drawn(self, turn: int, part: float) -> Flags:
-        """Return which records are in a random part of all, drawn from them in their `order` (none: of their rows)."""
-        drawn: Flags = np.random.default_rng([self.seed, turn]).random(self.records) < part
-        if self.order is None:
-            return drawn
-        found = np.empty_like(drawn)
-        found[self.order] = drawn
-        return found
 
     @property
     def count(self) -> int:
@@ -116,7 +106,7 @@ class ChancePartners:
         smaller = min(self.border, self.records - self.border) / self.records
         missed, count = np.zeros(PARTS), np.zeros(PARTS)
         for turn in range(SPLITS):
-            part = self.drawn(turn, smaller)
+            part = np.random.default_rng([self.seed, turn]).random(self.records) < smaller
             across = np.flatnonzero(part[self.left] != part[self.right])
             left, right = self.left[across], self.right[across]
             side, other = np.where(part[left], left, right), np.where(part[left], right, left)
@@ -135,7 +125,7 @@ class ChancePartners:
         larger = np.flatnonzero((self.left < self.border) == (sizes[0] > sizes[1]))
         found = []
         for turn in range(SPLITS):
-            some = self.drawn(turn, min(sizes) / max(sizes))
+            some = np.random.default_rng([self.seed, turn]).random(self.records) < min(sizes) / max(sizes)
             one, other = (larger[some[side[larger]]] for side in (self.left, self.right))
             side, partner = np.append(self.left[one], self.right[other]), np.append(self.right[one], self.left[other])
             if len(side):
@@ -218,9 +208,8 @@ SAMPLE = 4_000
 def neighbours(records: RecordTable, seed: int, threads: int, most: int = SAMPLE) -> ChancePartners:
     """Return pairs of neighbours inside each table, of at most so many of its records, found as candidates are."""
     lefts, rights = [], []
-    order = content_order(records.fields, records.border)
     for start, stop in ((0, records.border), (records.border, records.count)):
-        rows = _some(order[start:stop], seed, most)
+        rows = _some(start, stop, seed, most)
         inside = []
         for one in records.fields:
             codes = one.codes[rows]
@@ -229,13 +218,13 @@ def neighbours(records: RecordTable, seed: int, threads: int, most: int = SAMPLE
         pairs, _ = block(inside, 0, seed, threads)
         lefts.append(rows[pairs.left])
         rights.append(rows[pairs.right])
-    return ChancePartners(np.concatenate(lefts), np.concatenate(rights), records.border, records.count, seed, order)
+    return ChancePartners(np.concatenate(lefts), np.concatenate(rights), records.border, records.count, seed)
 
 
-def _some(rows: Ints, seed: int, most: int) -> Ints:
-    if len(rows) > most:
-        rows = rows[np.random.default_rng(seed).choice(len(rows), most, replace=False)]
-    return np.sort(rows)
+def _some(start: int, stop: int, seed: int, most: int) -> Ints:
+    if stop - start <= most:
+        return np.arange(start, stop)
+    return np.sort(np.random.default_rng(seed).choice(stop - start, most, replace=False)) + start
 
 
 CONTAINED = 0.25

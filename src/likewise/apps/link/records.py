@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from likewise.apps.link.columns import ComparedColumns, given_columns, paired_columns
 from likewise.apps.link.fields import USUAL, Field, MissingValues, as_strings, make_field, without_values
 from likewise.apps.link.repeated_fields import repeated
-from likewise.apps.link.terms import content_order
 from likewise.apps.link.uninformative_fields import uninformative
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import all_at_once
@@ -202,13 +201,11 @@ def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], n
     mean none, by field.
     """
     placeholders: dict[str, list[str]] = {}
-    order = content_order(made, border)
-    seen = [replace(one, codes=one.codes[order]) for one in made] if len(made) > 1 else []
-    told = repeated(seen, border) if seen else {}
+    told = repeated(made, border) if len(made) > 1 else {}
     notes.extend(_by_reason(told))
     made[:] = [one for one in made if one.name not in told]
     if len(made) > 1 and not named:
-        found = uninformative([one for one in seen if one.name not in told], border, threads=threads)
+        found = uninformative(made, border, threads=threads)
         notes.extend(_by_reason(found.fields))
         made[:] = [one for one in made if one.name not in found.fields]
         for place, one in enumerate(made):

@@ -11,15 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.apps.link import synonyms
-from likewise.apps.link.agreement import Agreement
-from likewise.apps.link.chance_model import (
-    ChancePairs,
-    Households,
-    households,
-    learn_anchored,
-    mostly_short,
-    random_pairs,
-)
+from likewise.apps.link.agreement import Agreement, FieldAgreement
+from likewise.apps.link.chance_model import Households, households, learn_anchored, mostly_short, random_pairs
 from likewise.apps.link.comparison import MANY, Compared, FieldComparer
 from likewise.apps.link.evidence import most_evidence
 from likewise.apps.link.fields import Field, Floats
@@ -47,7 +40,7 @@ from likewise.apps.link.points import FULL, score_pairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scored_records import POINTS, LearnedScores, ScoredRecords
 from likewise.apps.link.synonyms import Nicknames
-from likewise.apps.link.terms import WeightedTerms, content_order
+from likewise.apps.link.terms import WeightedTerms
 from likewise.base.arrays import Ints
 from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.runlog import RunLog
@@ -281,7 +274,7 @@ class ModelScorer:
             del alike
             people = households(compared, start)
             short = not border and mostly_short(self._records.fields)
-            random: ChancePairs | None = None
+            random: list[FieldAgreement] = []
             why = SHORT_WHY if short else "no weights are given"
             for way in list(TAKEN)[1 if short else 0 :]:
                 if way == "candidates":
@@ -289,7 +282,7 @@ class ModelScorer:
                     scored = self._scored(model, compared)
                     scored = self._usable(scored, left, right, self._least_evidence(scored.value))
                 else:
-                    random = random or self._random(left, right)
+                    random = random or self._random()
                     model = self._from_random(compared, random, people, ROUNDS if way == "random pairs" else 0)
                     scored = self._scored(model, compared)
                 log.method = {"asked": "auto", "taken": TAKEN[way], "why": why}
@@ -340,23 +333,13 @@ class ModelScorer:
             inside, scores = replace(inside, left=inside.left[enough], right=inside.right[enough]), scores[enough]
         return replace(scored, by_chance=inside.strengths(lambda places, side, other: scores[places]))
 
-    def _random(self, left: Ints, right: Ints) -> ChancePairs:
-        """Return random pairs, given the candidates.
-
-        Values in the wrong field are searched for in all of them, as chance puts them there.
-        """
-        n, border = self._records.count, self._records.border
-        one, other = random_pairs(n, border, self._task.seed, content_order(self._records.fields, border))
-        drawn = np.zeros(n, bool)
-        drawn[one] = True
-        some = np.flatnonzero(drawn[left])
-        candidates, asked = np.append(left[some] * n + right[some], n * n), one * n + other
-        further = candidates[np.searchsorted(candidates, asked)] != asked
-        compared = self._comparer.compare(one, other, strict=False)
-        return ChancePairs(compared, further, len(one) / (n * (n - 1) / 2))
+    def _random(self) -> list[FieldAgreement]:
+        """Return random pairs; values in the wrong field are searched for in all of them, as chance puts them there."""
+        left, right = random_pairs(self._records.count, self._records.border, self._task.seed)
+        return self._comparer.compare(left, right, strict=False)
 
     def _from_random(
-        self, compared: Sequence[Agreement], random: ChancePairs, people: Households, rounds: int
+        self, compared: Sequence[Agreement], random: list[FieldAgreement], people: Households, rounds: int
     ) -> MatchModel:
         """Return the model with chance agreement counted in random pairs; a few misleading fields are left out."""
         n, task = self._records.count, self._task
@@ -364,7 +347,7 @@ class ModelScorer:
         while True:
             names = {one.name for one in fields}
             some = [one for one in compared if one.name in names]
-            by_luck = replace(random, compared=[one for one in random.compared if one.name in names])
+            by_luck = [one for one in random if one.name in names]
             kinds = [kind for kind in people.kinds() if names.issuperset(kind)]
             model = learn_anchored(
                 some, by_luck, fields, n * (n - 1) / 2, people.apart, kinds, rounds, task.seed, task.threads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.kernels import record_words as kernels
-from likewise.kernels.hashing import hash_strings
 
 if TYPE_CHECKING:
     from likewise.apps.link.fields import Field
@@ -41,33 +39,6 @@ class WeightedTerms:
     terms: Numbers
     weights: Floats
     size: int
-
-
-MIX, SHIFT, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(29), np.uint64(1 << 63)
-
-
-def value_hashes(field: Field) -> Hashes:
-    """Return a hash of each value of a field, by its text alone, and 0 for a missing one, which is last."""
-    found = np.zeros(len(field.texts) + 1, np.uint64)
-    if len(field.texts):
-        chunk = TextChunk.from_arrow(field.texts)
-        hash_strings(chunk.data, chunk.offsets, found[:-1])
-    return found
-
-
-def content_order(fields: Sequence[Field], border: int) -> Ints:
-    """Return the records in an order that follows from their values alone, those of the first table first.
-
-    What is drawn at random is drawn from records in this order, so that neither the order of rows nor that of columns
-    changes the answer. Records that are equal in all fields stay in the order of their rows.
-    """
-    keys = np.zeros(len(fields[0].codes), np.uint64)
-    for one in fields:
-        mixed = value_hashes(one) * MIX
-        keys += (mixed ^ (mixed >> SHIFT))[one.codes]
-    keys >>= np.uint64(1)
-    keys[border:] |= SECOND
-    return np.argsort(keys, kind="stable")
 
 
 def in_parts(folded: pa.Array) -> list[pa.Array]:
