@@ -196,10 +196,7 @@ def dedup(
         with kept_in(spill), output(out) as folder, known_items(request.against) as known:
             return job.dedup(replace(request, out=folder), known)
     if add or any(map(is_index, against)):
-        raise ParameterError(
-            "The 'against' parameter of dedup cannot be an index with engine='spark'. Name finished runs, or use"
-            " engine='local'."
-        )
+        raise ParameterError("The 'against' parameter of dedup cannot be an index with engine='spark'; name runs.")
     from likewise.spark.dedup import dedup as spark_dedup
 
     return cast("Dedup", spark_dedup(request))
@@ -380,8 +377,7 @@ def rethreshold(
     default it replaces the one in `directory`.
 
     The pairs of the original run stay in `state/`, so that any threshold from that run's upwards can be used, in any
-    order. The input files must still be there, unchanged: documents that are kept now and were removed
-    before are taken from them.
+    order. The input files must still be there, unchanged: documents that are kept now are taken from them.
 
     A run that was made on Spark is re-clustered there: master, such as "local[4]" or "spark://host:7077", is that of
     Spark; by default that of the running session, or "local[*]".

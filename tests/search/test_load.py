@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import runs
+from likewise.base.memory import A_DOCUMENT
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError, OutputError
 from likewise.io.read import ReadOptions, open_source
@@ -129,7 +130,7 @@ def test_what_fits_is_not_written(tmp_path):
     source.mkdir()
     options = parquet(source)
     with_room = Workspace.open(tmp_path / "out", IDENTITY)
-    read(source, options, with_room, sum(len(text.encode()) for text in TEXTS))
+    read(source, options, with_room, sum(len(text.encode()) + A_DOCUMENT // 3 for text in TEXTS))
     assert with_room.steps == []
     with_room.close()
 

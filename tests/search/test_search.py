@@ -254,6 +254,13 @@ class Shares:
     pairs: int
     sets: int
 
+    def beside(self, documents):
+        """They are what is left beside the documents."""
+        return self
+
+    def too_many(self, documents):
+        """Documents take none of them."""
+
 
 LITTLE = Shares(0, 500, 40 * 60, 2000)  # everything is on disk, in a few parts
 LESS = Shares(0, 200, 40 * 25, 400)  # and in many

@@ -159,7 +159,7 @@ def test_where_other_machines_can_connect_queries_need_the_token(folder, served)
         (["index", "--max-body", "much"], 2, "--max-body"),
         (["index", "--timeout", "0"], 2, "--timeout"),
         (["index", "--certificate", "some.pem"], 2, "--key"),
-        (["index", "--certificate", "short", "--key", "short"], 2, "no certificate"),
+        (["index", "--certificate", "short", "--key", "short"], 2, "not a certificate"),
         (["index", "--max-connections", "0"], 2, "--max-connections"),
     ],
 )

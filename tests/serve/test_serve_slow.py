@@ -257,8 +257,8 @@ def test_https(index, served, tmp_path):
     [
         ("missing.pem", "key.pem", "missing.pem: cannot be read"),
         ("certificate.pem", "missing.pem", "missing.pem: cannot be read"),
-        ("key.pem", "key.pem", "no certificate"),
-        ("certificate.pem", "certificate.pem", "no certificate and its key"),
+        ("key.pem", "key.pem", "not a certificate"),
+        ("certificate.pem", "certificate.pem", "not a certificate and its key"),
         ("certificate.pem", "encrypted.pem", "encrypted"),
     ],
 )

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
-from typing import IO, Any, ParamSpec, TypeVar, cast
+from typing import IO, Any, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -240,7 +240,8 @@ def with_spill(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def kept(*args: P.args, **kwargs: P.kwargs) -> T:
-        with kept_in(cast("str | None", kwargs.get("spill"))):
+        spill = kwargs.get("spill")
+        with kept_in(spill if isinstance(spill, str | os.PathLike) else None):  # the function refuses all else
             return function(*args, **kwargs)
 
     return kept

@@ -13,9 +13,9 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any
 
-from likewise.kernels.cache import USUAL, stored
+from likewise.kernels.cache import USUAL, Compilations, stored
 from likewise.kernels.cache import cache_directory as cache_directory
 from likewise.kernels.cache import config as config
 from likewise.kernels.cache import is_compiled as is_compiled
@@ -30,24 +30,6 @@ def watch_compilation(watcher: Callable[[int, bool], None]) -> None:
     with Compilations.lock:
         alive = [known for known in Compilations.watchers if known() is not None]
         Compilations.watchers[:] = [*alive, weakref.WeakMethod(watcher)]
-
-
-class Compilations:
-    """The kernels that are compiled. Numba compiles one at a time, and within it those that it calls."""
-
-    lock = threading.Lock()
-    watchers: ClassVar[list[weakref.WeakMethod[Callable[[int, bool], None]]]] = []
-    done = depth = 0
-
-    @classmethod
-    def count(cls, deeper: int, more: int) -> None:
-        """Count one that begins (one deeper), or one that is done."""
-        cls.depth += deeper
-        cls.done += more
-        for known in list(cls.watchers):
-            watcher = known()
-            if watcher is not None:
-                watcher(cls.done, cls.depth > 0)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

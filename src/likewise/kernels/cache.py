@@ -20,12 +20,14 @@ import platform
 import struct
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from llvmlite import binding
 
@@ -194,3 +196,21 @@ def store(name: str, types: Iterable[str], processor: tuple[Any, ...], parts: It
             os.replace(file.name, folder / code_file(name, types, processor))
         except OSError:
             os.unlink(file.name)
+
+
+class Compilations:
+    """The kernels that are compiled. Numba compiles one at a time, and within it those that it calls."""
+
+    lock = threading.Lock()
+    watchers: ClassVar[list[weakref.WeakMethod[Callable[[int, bool], None]]]] = []
+    done = depth = 0
+
+    @classmethod
+    def count(cls, deeper: int, more: int) -> None:
+        """Count one that begins (one deeper), or one that is done."""
+        cls.depth += deeper
+        cls.done += more
+        for known in list(cls.watchers):
+            watcher = known()
+            if watcher is not None:
+                watcher(cls.done, cls.depth > 0)

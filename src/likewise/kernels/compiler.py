@@ -22,8 +22,8 @@ from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.extending import overload
 
-from likewise.kernels import Compilations, instructions
-from likewise.kernels.cache import config, store, stored
+from likewise.kernels import instructions
+from likewise.kernels.cache import Compilations, config, store, stored
 from likewise.kernels.machine_code import MachineCode
 
 jit: Any = numba.njit

@@ -217,7 +217,7 @@ def test_the_page(tmp_path):
     dedup(tmp_path / "a.jsonl", unit="lines", out=tmp_path / "out")
     page = likewise.write_report(tmp_path / "out").read_text()
     assert "2 lines cut out of 2 documents" in page
-    assert "How many documents have them" in page
+    assert "Where they occur" in page
     assert "&lt;b&gt;We use cookies&lt;/b&gt; to improve your visit." in page
     assert "the end 1" in page
 
