@@ -13,7 +13,7 @@ WORKERS = $(shell $(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() 
 
 # What is imported is compiled to bytecode then, once, and not all that is installed. The lock files are complete, so nothing is
 # resolved. pip reads the pages of all versions of each package, a minute of CPU for these; uv does not, but knows no pip.conf.
-ALONE := --quiet --no-deps --no-build-isolation
+ALONE := --quiet --no-deps
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 install = { $(BIN)/uv pip install --python $(BIN)/python $(ALONE) $(1) || $(PIP) --no-compile $(ALONE) $(1); }
 demo test soak: export PYTHONDONTWRITEBYTECODE :=
@@ -22,7 +22,7 @@ $(VENV)/core: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
 	$(PIP) --quiet --no-compile uv==0.13.8
 	$(call install,-r requirements.lock)
-	$(call install,-e .)
+	$(call install,--no-build-isolation -e .)
 	touch $@
 
 $(VENV)/dev: $(VENV)/core requirements-dev.lock
