@@ -17,6 +17,8 @@ ALONE := --quiet --no-deps
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 install = { $(BIN)/uv pip install --python $(BIN)/python $(ALONE) $(1) || $(PIP) --no-compile $(ALONE) $(1); }
 demo test soak: export PYTHONDONTWRITEBYTECODE :=
+# What comes as sources (PySpark: 400 MB) is made into a wheel to be unpacked at once, so that is not compressed before.
+export DIST_EXTRA_CONFIG := $(abspath tools/wheels.cfg)
 
 $(VENV)/core: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)

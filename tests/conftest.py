@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 KERNEL_MODE = os.environ.get("LIKEWISE_KERNEL_MODE", "compiled")  # see tests/kernels/test_kernel_modes.py
 DEEP = os.environ.get("LIKEWISE_EXAMPLES") == "deep"
-EXAMPLES = {"compiled": 600 if DEEP else 20, "checked": 10, "interpreted": 10}
+EXAMPLES = {"compiled": 600 if DEEP else 15, "checked": 10, "interpreted": 5}
 """How many examples hypothesis tries of every property: one number for `make test`, another for `make soak`."""
 
 settings.register_profile(

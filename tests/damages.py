@@ -19,12 +19,12 @@ def damages(path, others, seed=1, deep=False, flips=256):
     chance = random.Random(f"{path.name} {seed}")
     size = len(content)
     yield "missing", None
-    for length in sorted({0, 1, size // 2, size - 1} if deep else {0, size - 1}):
+    for length in sorted({0, 1, size // 2, size - 1} if deep else {size - 1}):
         if 0 <= length < size:
             yield f"cut to {length} bytes", content[:length]
     yield "longer", content + b"\0"
     every = deep and size <= min(SMALL, 16 * flips)
-    for place in range(size) if every else sorted(chance.sample(range(size), min(size, flips if deep else 2))):
+    for place in range(size) if every else sorted(chance.sample(range(size), min(size, flips if deep else 1))):
         changed = bytearray(content)
         changed[place] ^= 1 << chance.randrange(8)
         yield f"flipped at {place}", bytes(changed)

@@ -1,6 +1,7 @@
 """The order of the house: one name for one thing, no circles, no files that differ by an ending, none too long."""
 
 import ast
+import gc
 import importlib.util
 import re
 import tomllib
@@ -32,7 +33,11 @@ MODULES = {name_of(path): path for path in FILES}
 
 @cache
 def tree_of(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+    gc.disable()  # it would look at all nodes again and again
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"))
+    finally:
+        gc.enable()
 
 
 def imported(path):

@@ -83,9 +83,9 @@ def test_help_is_quick_and_has_examples(start: Run, run: Run) -> None:
     ("code", "words"),
     [
         (0, "dedup docs.parquet --out clean --id key"),
-        (0, "pairs docs.parquet --out pairs.csv --threads 2"),
+        pytest.param(0, "pairs docs.parquet --out pairs.csv --threads 2", marks=pytest.mark.soak),
         (1, "dedup missing.parquet --out clean"),
-        (1, "dedup docs.parquet --out clean --text body"),
+        pytest.param(1, "dedup docs.parquet --out clean --text body", marks=pytest.mark.soak),
         (2, "dedup docs.parquet --out clean --threshold 1.4"),
         (2, "dedup docs.parquet"),
         (2, "nothing"),

@@ -63,7 +63,7 @@ def test_no_home_and_no_language(rows, tmp_path):
     assert found.stdout.isascii() or "n°" in found.stdout
 
 
-@pytest.mark.parametrize("mebibytes", [600, 1500])
+@pytest.mark.parametrize("mebibytes", [600, pytest.param(1500, marks=pytest.mark.soak)])
 def test_little_address_space(rows, mebibytes):
     """As with `ulimit -v`: libraries that cannot allocate often crash."""
 

@@ -322,7 +322,9 @@ def write_files(texts: list[str], folder: Path, kind: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["parquet", "arrow", "csv", "jsonl", "text"])
+@pytest.mark.parametrize(
+    "kind", ["parquet", "jsonl", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("arrow", "csv", "text"))]
+)
 def test_the_same_bytes_whatever_the_memory(
     texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

@@ -163,6 +163,7 @@ def test_interrupted_by_the_user(big, tmp_path):
     assert runs.answer(out) == expected
 
 
+@pytest.mark.soak  # tests/cli/test_places.py has one that is full once
 @pytest.mark.skipif(not runs.can_mount(), reason="no disk of our own can be made here")
 def test_a_disk_that_is_full_again_and_again(big, tmp_path):
     """It is full while reading, then for the answer; each time it is made larger, and the run goes on."""

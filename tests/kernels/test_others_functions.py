@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import pytest
 
 from likewise.kernels.hashing import mix
 
 
+@pytest.mark.soak  # five seconds of compiling
 def test_linear_algebra_of_others_still_compiles() -> None:
     mix(np.uint64(1))
     generator = np.random.default_rng(1)

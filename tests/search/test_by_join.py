@@ -197,7 +197,7 @@ def much_alike() -> tuple[list[str], dict[tuple[int, int], float]]:
     return texts, oracles.similar_pairs([list(frozenset(text.split())) for text in texts], 0.5)
 
 
-@pytest.mark.parametrize("predicted", [True, False])
+@pytest.mark.parametrize("predicted", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_too_many_pairs_are_abridged_in_any_memory(
     predicted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -105,16 +105,19 @@ def run(
     return len(found) / len(true), table.stats["certificate"]
 
 
-def test_the_interval_covers_the_true_recall() -> None:
+@pytest.mark.parametrize(
+    ("bands", "rows"),
+    [pytest.param(5, 2, marks=pytest.mark.soak), (3, 3), pytest.param(2, 6, marks=pytest.mark.soak)],
+)
+def test_the_interval_covers_the_true_recall(bands: int, rows: int) -> None:
     """In 200 runs at the least 186 times, 93 %. The three bandings have recalls of about .99, .94 and .6."""
-    covered = dict.fromkeys([(5, 2), (3, 3), (2, 6)], 0)
+    covered = 0
     for seed in range(200):
         if seed % 5 == 0:  # hash functions and samples differ in every run, collections in every fifth
             given = collection(seed, 400)
-        for bands, rows in covered:
-            recall, certificate = run(given, seed, bands, rows, 80)
-            covered[bands, rows] += certificate["low"] - 1e-12 <= recall <= certificate["high"] + 1e-12
-    assert min(covered.values()) >= 186, covered
+        recall, certificate = run(given, seed, bands, rows, 80)
+        covered += certificate["low"] - 1e-12 <= recall <= certificate["high"] + 1e-12
+    assert covered >= 186
 
 
 def test_a_run_made_worse_gets_a_low_certificate() -> None:

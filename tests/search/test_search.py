@@ -150,7 +150,7 @@ def test_same_answer_for_any_threads_and_chunks(data):
         assert found.sketched.banding == expected.sketched.banding
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["fast", pytest.param("classic", marks=pytest.mark.soak)])
 def test_recall_is_on_target_and_nothing_is_invented(method):
     """300 planted pairs at 0.8 or a little above: each is found with probability 0.9 or more, independently."""
     random = np.random.default_rng(9)
@@ -312,7 +312,9 @@ def quick_disk(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
-@pytest.mark.parametrize("sides", [None, Sides(25, across=True), Sides(25, across=False)], ids=str)
+@pytest.mark.parametrize(
+    "sides", [None, Sides(25, across=True), pytest.param(Sides(25, across=False), marks=pytest.mark.soak)], ids=str
+)
 def test_memory_does_not_change_what_crowds_are(tmp_path, quick_disk, monkeypatch, sides):
     """P5: with few pairs allowed, most items share a heavy bucket; light and heavy ones are told apart the same way."""
     monkeypatch.setattr(pairing, "PAIRS_AT_LEAST", 100)

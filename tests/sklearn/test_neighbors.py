@@ -190,7 +190,7 @@ def test_vectors_exactly(metric, own):
 @pytest.mark.parametrize(
     ("metric", "radius"),
     [
-        ("l2", 1.2),
+        pytest.param("l2", 1.2, marks=pytest.mark.soak),
         pytest.param("angle", 20.0, marks=pytest.mark.soak),
         ("cosine", 0.06),  # which is searched for by angles
         pytest.param("hamming", 0.05, marks=pytest.mark.soak),

@@ -179,7 +179,9 @@ def test_a_table_in_memory_keeps_its_columns(tmp_path):
     assert pq.read_table(tmp_path / "clean/kept/part-0.parquet").to_pylist() == rows[:2]
 
 
-@pytest.mark.parametrize("measure", WITHIN)
+@pytest.mark.parametrize(
+    "measure", ["angle", "hamming", *(pytest.param(measure, marks=pytest.mark.soak) for measure in ("l1", "l2"))]
+)
 @given(data=st.data())
 def test_new_vectors_are_held_against_earlier_ones(measure, data, tmp_path_factory):
     first, second = data.draw(tables(measure)), data.draw(tables(measure))
