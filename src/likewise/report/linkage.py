@@ -32,6 +32,10 @@ Record = dict[str, Any]
 Fact = tuple[str, str]
 
 
+TELLING = 3
+"""Values of a record in the line about a match: the first name alone is that of many."""
+
+
 def linkage_page(run: FinishedRun) -> ReportPage:
     """Return the page of a run of link."""
     counts, details = run.counts, run.details
@@ -217,9 +221,9 @@ def _value(record: Record | None, name: str) -> str:
 
 
 def _told(record: Record | None, names: Any, id: str) -> str:
-    """Return the first value of a record, by which a reader knows it."""
-    values = (_value(record, name) for name in names)
-    return short(next((value for value in values if value), id), 60)
+    """Return the first values of a record, by which a reader knows it."""
+    values = [value for name in names if (value := _value(record, name))]
+    return short(" ".join(values[:TELLING]) or id, 60)
 
 
 def _example(entries: list[Entry]) -> Side | None:

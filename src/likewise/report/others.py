@@ -16,6 +16,7 @@ TEXT_BYTES = 2_600_000
 LONGEST_TEXT = 4_000
 DISTANCES = {"angle": "angle in degrees", "hamming": "number of differing bits"}
 """What a distance is, where its name does not say it."""
+UNITS = {"angle": "°"}
 
 
 def vectors_page(run: FinishedRun) -> ReportPage:
@@ -24,16 +25,20 @@ def vectors_page(run: FinishedRun) -> ReportPage:
     nearest = run.command == "nearest"
     measure = str(parameters.get("measure", ""))
     what = "neighbour" if nearest else "pair"
-    head = f"{counted(counts['pairs'], what)} of {counted(counts['items'], 'vector')}"
+    unit = UNITS.get(measure, "")
+    within = f" within {parameters['within']:g}{unit}" if parameters.get("within") is not None else ""
+    head = f"{counted(counts['pairs'], what)} of {counted(counts['items'], 'vector')}{within}"
     tiles = [
         Tile.of(counts["items"], "vector", f"{counts.get('different', counts['items']):,} different"),
         Tile.of(counts["pairs"], what, f"by {measure} distance" if measure else ""),
     ]
     compared = counts.get("compared")
-    story = [f"{counted(compared, 'distance was', 'distances were')} computed." if compared else "", cost(run)]
+    exact = (run.stats["method"] or {}).get("taken") == "exact"
+    found = f"All vectors were compared: no {what} is missed." if exact else ""
+    story = [found, f"{counted(compared, 'distance was', 'distances were')} computed." if compared else "", cost(run)]
     table = run.table("neighbours" if nearest else "pairs")
     what = DISTANCES.get(measure, f"{measure} distance".strip())
-    return made(run, head, tiles, story, [], _pair_sections(table, "distance", what=what))
+    return made(run, head, tiles, story, [], _pair_sections(table, "distance", what=what, unit=unit))
 
 
 def index_page(run: FinishedRun) -> ReportPage:
@@ -49,9 +54,9 @@ def index_page(run: FinishedRun) -> ReportPage:
 
 
 def _pair_sections(
-    table: StoredTable | None, column: str, title: str = "Pairs", id: str = "pairs", what: str = ""
+    table: StoredTable | None, column: str, title: str = "Pairs", id: str = "pairs", what: str = "", unit: str = ""
 ) -> list[Section]:
-    """Return the histogram of a column, which says `what` the pairs have, and a sample of the pairs."""
+    """Return the histogram of a column, which says `what` the pairs have, in some unit, and a sample of the pairs."""
     section = Section(id, title)
     if table is None or not table.rows:
         return [section]
@@ -61,7 +66,8 @@ def _pair_sections(
         name = column.replace("_", " ")
         histogram(section, f"{title} by {name}", sample, what or name)
     entries = [
-        Entry(float(row[column]), _written(column, row[column]), f"{short(row['id_a'], 60)} · {short(row['id_b'], 60)}",
+        Entry(float(row[column]), _written(column, row[column]) + unit,
+              f"{short(row['id_a'], 60)} · {short(row['id_b'], 60)}",
               facts=tuple((name.replace("_", " "), _written(name, value)) for name, value in row.items()))
         for row in sample.pairs
     ]  # fmt: skip
