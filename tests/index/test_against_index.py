@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likewise
@@ -95,6 +95,7 @@ def test_the_answer_is_that_against_a_run(half, tmp_path, memory):
     assert result.stats["parameters"]["against"] == [str(half / "index")]
 
 
+@settings(max_examples=settings.default.max_examples // 2)  # each makes four runs
 @given(st.integers(0, 10_000), st.integers(0, 40), st.integers(1, 40), st.booleans())
 def test_the_answer_is_that_against_a_run_whatever_the_documents(tmp_path_factory, seed, old, new, removing):
     folder = tmp_path_factory.mktemp("any")

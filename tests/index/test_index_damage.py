@@ -19,7 +19,7 @@ from likewise.index.lmdb_tree import check_metas
 from likewise.index.redis_server import RedisAddress, RedisKeys, RedisServer
 
 SOAK = [pytest.mark.soak, pytest.mark.timeout(3600)]
-TIMES = [pytest.param(22, id="quick"), pytest.param(1000, marks=SOAK, id="deep")]
+TIMES = [pytest.param(11, id="quick"), pytest.param(1000, marks=SOAK, id="deep")]
 """Damages of a file, each kind equally often; those of a server are as many."""
 KINDS = ["bit", "bits", "cut", "cut page", "zeros", "noise", "swap", "copy", "longer", "meta", "field"]
 RIGHT, REFUSED, WRONG, FAULT = 0, 3, 4, 5

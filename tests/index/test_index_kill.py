@@ -241,7 +241,7 @@ def read_and_write(path, readers, seconds):
 
 
 def test_processes_read_while_one_writes(place):
-    count, *_ = read_and_write(place, 2, 3)
+    count, *_ = read_and_write(place, 2, 1)
     assert count > 10
 
 

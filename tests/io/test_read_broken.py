@@ -3,6 +3,7 @@
 import builtins
 import json
 import re
+from functools import cache
 
 import naive_read as naive
 import numpy as np
@@ -246,11 +247,13 @@ def test_files_that_are_not_compressed(tmp_path, suffix, packed):
     refuse(put(tmp_path / f"a{suffix}{packed}", b"hello " * 99), FormatError, f"a{suffix}{packed}")
 
 
+@cache
 def random_rows(n=4000):
     words = np.random.default_rng(0).integers(0, 1 << 62, (n, 5))
     return [{"id": i, "text": " ".join(map(str, row))} for i, row in enumerate(words)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("packed", [".gz", ".zst", ".bz2", ".xz"])
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".txt", ".parquet"])
 def test_truncated_files(tmp_path, suffix, packed):

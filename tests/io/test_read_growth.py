@@ -53,13 +53,17 @@ def test_a_row_that_fills_the_memory_is_refused(
             tables.read_tables(tmp_path / f"{name}{ending}", "link", "a", "records")
 
 
-@pytest.mark.parametrize("line", [b"\n", b"\r\n", b" \n", b"\t \r\n"])
+@pytest.mark.parametrize("line", [b"\n", b"\r\n", pytest.param(b" \n", marks=pytest.mark.soak), b"\t \r\n"])
 def test_blank_lines_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
     monkeypatch.setattr(opening, "SMALL", 9 * MIB)  # more than a block
     row = b'{"text": "a"}\n'
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(row + line * (10 * MIB // len(line)) + row))
     source = open_source(tmp_path / "a.jsonl.gz")
     assert [batch.column("text").to_pylist() for batch in source.batches()] == [["a"], ["a"]]
+
+
+def test_empty_rows_of_csv_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "SMALL", 9 * MIB)
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"text\na\n" + b"\n" * (10 * MIB) + b"b\n"))
     source = open_source(tmp_path / "a.csv.gz")
     assert [text for batch in source.batches() for text in batch.column("text").to_pylist()] == ["a", "b"]

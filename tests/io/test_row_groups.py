@@ -53,6 +53,7 @@ def apart(tables, schema, compression, threads):
     return out.getvalue()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sizes", [[], [0], [5], [0, 3, 0], [2000, 1, 500], [40] * 17], ids=str)
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "none", "gzip"])
 def test_the_file_is_that_of_arrows_own_writer(sizes, compression):
@@ -73,10 +74,10 @@ def test_a_table_of_several_row_groups_is_taken_as_it_is():
 def test_kept_rows_are_the_same_bytes_whatever_the_threads_and_the_memory(tmp_path, monkeypatch, large):
     """Row groups of any size, some of which lose all their rows, some none; large ones are divided."""
     monkeypatch.setattr(parquet, "WRITTEN", 20_000 if large else parquet.WRITTEN)
-    table, source = made(3000), tmp_path / "a.parquet"
-    table = table.set_column(1, "text", pa.array(["word " * (i % 90) for i in range(3000)]))
+    table, source = made(1500), tmp_path / "a.parquet"
+    table = table.set_column(1, "text", pa.array(["word " * (i % 90) for i in range(1500)]))
     pq.write_table(table, source, row_group_size=350, compression="zstd")
-    keep = np.random.default_rng(1).random(3000) < 0.7
+    keep = np.random.default_rng(1).random(1500) < 0.7
     keep[350:700], keep[700:1050] = False, True
     written = set()
     for threads in (1, 2, 3):
@@ -98,26 +99,27 @@ def test_kept_rows_are_the_same_bytes_whatever_the_threads_and_the_memory(tmp_pa
 KINDS = {"string": pa.string(), "large": pa.large_string(), "dictionary": pa.dictionary(pa.int32(), pa.string())}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("cut", [False, True], ids=["whole", "cut"])
 @pytest.mark.parametrize("kind", [*KINDS, "alone"])
 def test_texts_in_memory_make_the_same_bytes_as_texts_that_are_read(tmp_path, monkeypatch, kind, cut):
     """Two files of several row groups, read in batches that do not end where those do that are written."""
     monkeypatch.setattr(parquet, "WRITTEN", 30_000)
-    table = made(2000).append_column("plain", pa.array(["wörter " * (i % 90) for i in range(2000)]))
+    table = made(1500).append_column("plain", pa.array(["wörter " * (i % 90) for i in range(1500)]))
     table = table.drop_columns("text").rename_columns({"plain": "text"})
     if kind == "alone":
         table = table.select(["text"])
     else:
         place = table.schema.get_field_index("text")
         table = table.set_column(place, "text", table.column("text").cast(KINDS[kind]))
-    for name, some in (("a", table.slice(0, 1300)), ("b", table.slice(1300))):
+    for name, some in (("a", table.slice(0, 800)), ("b", table.slice(800))):
         pq.write_table(some, tmp_path / f"{name}.parquet", row_group_size=350, compression="zstd")
     opened = open_source(Files([tmp_path / "a.parquet", tmp_path / "b.parquet"]), ReadOptions(batch_rows=130))
     texts = Texts(TextChunk.from_arrow(batch.column("text")) for batch in opened.batches())
-    keep = np.random.default_rng(1).random(2000) < 0.7
+    keep = np.random.default_rng(1).random(1500) < 0.7
     keep[350:700], keep[700:1050] = False, True
     if cut:
-        rows = np.arange(0, 2000, 3)[1:]
+        rows = np.arange(0, 1500, 3)[1:]
         opened.cut_texts(TextCuts.of(rows, np.zeros(len(rows), np.int64), rows % 2 * (np.minimum(rows % 90, 3) * 8)))
     written = []
     for held in (None, texts):

@@ -24,6 +24,8 @@ from likewise.io.disk import atomic
 from likewise.io.seals import changed_files, read_sealed, write_sealed
 from likewise.io.workspace import STEPS, WORK, Workspace
 
+pytestmark = pytest.mark.usefixtures("little_garbage")
+
 IDENTITY = {"parameters": {"threshold": 0.8, "seed": 1}, "inputs": {"/data/a.csv": [10, 20, 30]}}
 NAMES = ["read", "sketch", "verify"]
 ARRAYS = {

@@ -49,7 +49,8 @@ def test_round_trip_and_same_bytes_for_any_chunks(tmp_path, extension):
     write_table(table, one)
     found = read(one)
     for name in table.column_names:
-        assert found[name].to_pylist() == table[name].to_pylist()
+        kind = pa.string() if name == "kind" else table[name].type
+        assert found[name].cast(kind).equals(table[name].cast(kind))
     dictionary = pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int32()), pa.array(["identical", "near"]))
     same = pa.table([*table.slice(0, 2).columns[:3], dictionary], table.schema.names)
     chunked = pa.concat_tables([same, table.slice(2, 999), table.slice(1001, 0), table.slice(1001)])

@@ -27,7 +27,7 @@ RARE = np.ones(1, np.float32)
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory):
-    return runs.people(tmp_path_factory.mktemp("people") / "people.parquet", 1500)
+    return runs.people(tmp_path_factory.mktemp("people") / "people.parquet", 600)
 
 
 @pytest.fixture(scope="module")

@@ -105,20 +105,14 @@ def test_two_tables_go_on_from_their_last_step(two, tmp_path, stage, steps):
 
 def test_what_was_found_is_not_found_again(one, tmp_path, monkeypatch):
     source, expected = one
-    notes = likewise.link(source).stats["notes"]
     interrupted("decide", source, out=tmp_path / "out")
+    steps = json.loads((tmp_path / "out" / WORK / STEPS).read_text())["steps"]
     module = sys.modules["likewise.apps.link.link"]
     monkeypatch.setattr(module, "block", lambda *given, **more: pytest.fail("blocked again"))
     found = likewise.link(source, out=tmp_path / "out")
     assert tables(tmp_path / "out") == expected
-    assert found.stats["notes"] == notes
-
-
-def test_the_time_of_the_interrupted_run_counts(one, tmp_path):
-    source, _ = one
-    interrupted("decide", source, out=tmp_path / "out")
-    steps = json.loads((tmp_path / "out" / WORK / STEPS).read_text())["steps"]
-    found = likewise.link(source, out=tmp_path / "out")
+    assert found.stats["notes"] == manifest(source.parent / "whole")["notes"]
+    # the time of the interrupted run counts
     assert found.stats["total_seconds"] > steps["compare_fields"]["notes"]["total_seconds"]
     assert found.stats["seconds"]["block"] > steps["block"]["notes"]["seconds"]["block"] > 0
 
@@ -132,19 +126,16 @@ def test_another_threshold_or_rule_goes_on_too(one, tmp_path):
     assert found.matches == likewise.link(source, threshold=20.0).matches
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"fields": ["given", "phone"]}, "fields was None and is now"),
-        ({"seed": 2}, "seed was 1 and is now 2"),
-        ({"validate": "born"}, "validate was None and is now 'born'"),
-    ],
-)
-def test_other_parameters_are_refused(one, tmp_path, options, told):
+def test_other_parameters_are_refused(one, tmp_path):
     source, expected = one
     interrupted("learn", source, out=tmp_path / "out")
-    with pytest.raises(IncompatibleError, match=told):
-        likewise.link(source, out=tmp_path / "out", **options)
+    for options, told in (
+        ({"seed": 2}, "seed was 1 and is now 2"),
+        ({"validate": "born"}, "validate was None and is now 'born'"),
+        ({"fields": ["given", "phone"]}, "fields was None and is now"),
+    ):
+        with pytest.raises(IncompatibleError, match=told):
+            likewise.link(source, out=tmp_path / "out", **options)
     likewise.link(source, out=tmp_path / "out", fresh=True, **options)
     likewise.link(source, out=tmp_path / "out")
     assert tables(tmp_path / "out") == expected

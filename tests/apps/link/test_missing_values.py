@@ -43,7 +43,7 @@ def test_the_usual_ones_stay_missing():
 @pytest.fixture(scope="module")
 def tables():
     """People of whom a quarter have no date and no phone, written as placeholders."""
-    a, b, _ = two_tables(300, seed=5)
+    a, b, _ = two_tables(150, seed=5)
     for place, row in enumerate([*a, *b]):
         if place % 4 == 0:
             row |= {"born": "01.01.1900" if place % 8 else "1900-01-01", "phone": "0000-000000"}

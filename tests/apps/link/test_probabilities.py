@@ -21,12 +21,12 @@ from likewise.apps.link.best_partners import (
 from likewise.base.runlog import RunLog
 
 
-def tables(errors: int = 4):
-    a, b, truth = two_tables(1500, seed=3, both=0.5, errors=errors)
+def tables(errors: int = 4, count: int = 1500):
+    a, b, truth = two_tables(count, seed=3, both=0.5, errors=errors)
     return [{name: [row[name] for row in rows] for name in ("given", "born", "address")} for rows in (a, b)], set(truth)
 
 
-@pytest.mark.parametrize("errors", [1, 2])
+@pytest.mark.parametrize("errors", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_of_pairs_with_a_probability_so_many_are_matches(errors):
     """Promised is a tenth, in each tenth; beside that there is chance."""
     sides, truth = tables(errors)
@@ -43,7 +43,7 @@ def test_of_pairs_with_a_probability_so_many_are_matches(errors):
 
 
 def test_the_candidates_of_a_record_share_one_match():
-    sides, _ = tables()
+    sides, _ = tables(count=400)
     found = link(*sides, one_to_one=True, threads=1)
     for side in ("id_a", "id_b"):
         best = {}

@@ -45,11 +45,15 @@ def sets_of_volumes(works: int, again: int, volumes: int, seed: int) -> tuple[pa
     return table, pa.table({"id_a": [a for a, _ in truth], "id_b": [b for _, b in truth]})
 
 
-@pytest.fixture(scope="module", params=[0, 90])
+MANY = [pytest.param((1500, volumes), marks=pytest.mark.soak) for volumes in (0, 90)]
+
+
+@pytest.fixture(scope="module", params=[(300, 0), (300, 90), *MANY], ids=str)
 def linked_volumes(request: pytest.FixtureRequest) -> tuple[int, Links]:
     """The number of further volumes, and the works with these, linked."""
-    table, truth = sets_of_volumes(1500, 60, request.param, 3)
-    return request.param, link(table, id="id", truth=truth)
+    works, volumes = request.param
+    table, truth = sets_of_volumes(works, 60, volumes, 3)
+    return volumes, link(table, id="id", truth=truth)
 
 
 def test_volumes_of_a_set_are_no_matches(linked_volumes: tuple[int, Links]) -> None:
@@ -104,7 +108,7 @@ def test_people_of_a_household_are_no_matches() -> None:
     dice = random.Random(4)
     rows: list[tuple[str, ...]] = []
     truth = []
-    for family in range(500):
+    for family in range(250):
         surname, address = dice.choice(WORDS), f"{dice.randint(1, 200)} {dice.choice(WORDS)} street"
         phone = str(dice.randint(10**8, 10**9))
         for decades, given in enumerate(dice.sample(WORDS, 2 if family % 2 else 1)):

@@ -47,7 +47,7 @@ def fields_of(columns: Columns):
 
 @pytest.fixture(scope="module", params=["two tables", "one table"])
 def plain(request):
-    sides = people()
+    sides = people(150)
     if request.param == "one table":
         sides = [{name: sides[0][name] + sides[1][name] for name in sides[0]}]
     return sides, link(*sides, threads=1)

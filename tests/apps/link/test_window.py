@@ -100,7 +100,7 @@ def test_labelled_pairs_outside_the_window_are_no_candidates():
 def test_validation_draws_random_pairs_from_the_window():
     """Dates all over a year: random pairs of it are 122 days apart, those 0 to 90 days after, 45 (a little less at the
     end of the year). True matches are 10 apart."""
-    a, b = people(400, lambda i: 5 + i % 11)
+    a, b = people(250, lambda i: 5 + i % 11)
     free = link(a, b, validate="created")
     bound = link(a, b, validate="created", window={"created": (0, 90)})
     means = [found.stats["details"]["validation"]["mean_of_random_pairs"] for found in (free, bound)]

@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 
 import naive_units as naive
 import numpy as np
@@ -15,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import forks
 import likewise
 from likewise import InputError, ParameterError, dedup
 from likewise.apps.units import repeats
@@ -284,7 +283,9 @@ import os, likewise
 stop = lambda stage, done, total: os._exit(9) if stage == {stage!r} else None
 likewise.dedup({str(path)!r}, unit="lines", min_words=2, out={str(tmp_path / "killed")!r}, progress=stop)
 """
-    assert subprocess.run([sys.executable, "-c", code], timeout=100).returncode == 9
+    process = forks.start(code)
+    errors = process.communicate(100)[1]
+    assert process.returncode == 9, errors
     assert not (tmp_path / "killed/run.json").exists()
     for name in ("killed", "whole"):
         dedup(path, unit="lines", min_words=2, out=tmp_path / name)
