@@ -66,6 +66,19 @@ def settings_of_spark(folder):
     return {**OPTIONS, **options, **here}
 
 
+SMALL = {
+    # small tables are planned once, and not again after each exchange, which would be a job of its own; sessions of
+    # Spark Connect and those that likewise makes itself have what is usual
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "60",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+}
+"""Further settings of the classic session."""
+
+
 @pytest.fixture(scope="session")
 def connect_url(tmp_path_factory):
     """The address of a server of Spark Connect, a process of its own, from the PySpark package."""
@@ -136,7 +149,7 @@ def spark(request, tmp_path_factory):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master("local[2]")
-        for name, value in settings_of_spark(tmp_path_factory.mktemp("warehouse")).items():
+        for name, value in {**settings_of_spark(tmp_path_factory.mktemp("warehouse")), **SMALL}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")

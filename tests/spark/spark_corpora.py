@@ -57,18 +57,26 @@ def table(texts, seed=5):
     return pa.table({"name": ids, "text": texts, "score": [draw.randrange(5) for _ in texts]})
 
 
+def tables_of(found):
+    """The files of a Spark table in the order of their names, read without Spark; none if they are elsewhere."""
+    urls = sorted(found.inputFiles())
+    paths = [url.removeprefix("file://") for url in urls]
+    return [pq.read_table(path) for path in paths] if all(path.startswith("/") for path in paths) else []
+
+
 def settled(found):
     """The rows of a table, Arrow or Spark, in the order of their values."""
-    arrow = found.toArrow() if hasattr(found, "toArrow") else found
-    return arrow.sort_by([(name, "ascending") for name in arrow.column_names]).to_pylist()
+    if hasattr(found, "inputFiles"):
+        files = tables_of(found)
+        found = pa.concat_tables(files) if files else found.toArrow()
+    return found.sort_by([(name, "ascending") for name in found.column_names]).to_pylist()
 
 
 def in_order(found):
     """The rows of a table as they are: of Arrow's in memory, of Spark's in its files, by their names."""
     if not hasattr(found, "inputFiles"):
         return found.to_pylist()
-    paths = sorted(url.removeprefix("file://") for url in found.inputFiles())
-    return [row for path in paths for row in pq.read_table(path).to_pylist()]
+    return [row for table in tables_of(found) for row in table.to_pylist()]
 
 
 def posts(count, seed=4):

@@ -6,7 +6,8 @@ from spark_corpora import documents, settled, table
 
 import likewise
 from likewise.errors import IncompatibleError
-from likewise.spark import corpus, exchange, executor, rounds
+from likewise.spark import corpus, executor, meetings
+from likewise.spark.context import is_connect
 
 
 @pytest.mark.parametrize(
@@ -17,14 +18,19 @@ from likewise.spark import corpus, exchange, executor, rounds
 def test_days_one_after_another(spark, tmp_path, monkeypatch, days, large):
     """The first day is found by the local engine, the others on Spark; the second one reads small files first.
 
-    large: candidates and rows with a duplicate stay on the cluster.
+    large: candidates and rows with a duplicate stay on the cluster, and documents meet by themselves, those that are
+    crowded in several blocks.
     """
+    crowded, divide = [], meetings.CrowdedPlaces.of
     if large:
         monkeypatch.setattr(corpus, "LARGE", 0)
-        monkeypatch.setattr(exchange, "LEAST", 100)
-        monkeypatch.setattr(rounds, "REMAINDER", 60)
         monkeypatch.setattr(executor, "verify", None)
+        for name, value in (("RATE", 1), ("MOST", 4), ("LEAST", 1)):
+            monkeypatch.setattr(meetings, name, value)
+        monkeypatch.setattr(meetings.CrowdedPlaces, "of", lambda *given: crowded.append(divide(*given)) or crowded[-1])
     texts = documents(600)
+    hub = max(texts[200:380], key=len).split()
+    texts[380:400] = [" ".join([*hub[:place], f"other{place}", *hub[place + 1 :]]) for place in range(0, 100, 5)]
     rows = [table(texts[:200]), table(texts[200:400], seed=6), table(texts[400:], seed=7)][:days]
     for number, day in enumerate(rows):
         (tmp_path / f"day{number}").mkdir()
@@ -43,6 +49,12 @@ def test_days_one_after_another(spark, tmp_path, monkeypatch, days, large):
             one.stats["counts"].pop("set_aside")
         agree_but_for_folders(here, found)
         assert found.stats["counts"]["earlier"] > 100
+        expected = [one.stats["details"].get("expected_recall") for one in (here, found)]
+        assert expected[1] == pytest.approx(expected[0])
+        if large:
+            assert crowded[-1].blocks.max() > 1
+            steps = found.stats["details"]["spark"]["steps"]
+            assert is_connect(spark) or steps["meetings"]["shuffle_write_bytes"] > 0
     with pytest.raises(IncompatibleError, match="was made with threshold"):
         likewise.dedup(given, against=mixed, engine="spark", threshold=0.7)
 

@@ -54,7 +54,9 @@ def test_contained_documents_of_files(spark, tmp_path):
     assert higher[1].stats["counts"]["removed"] < local.stats["counts"]["removed"]
 
 
+@pytest.mark.soak
 def test_contained_documents_of_a_frame(spark):
+    """In `make test` groups of documents are a frame that is compared so (see test_spark_grouped.py)."""
     frame = spark.createDataFrame(table(extracts(150, 2))).repartition(4)
     settings = {"measure": "containment", "keep": "none", "ignore_common": 0.3}
     same(likewise.dedup(frame.toArrow(), **settings), likewise.dedup(frame, **settings))

@@ -18,14 +18,30 @@ from likewise.spark.context import is_connect
 
 @pytest.fixture
 def large(monkeypatch):
-    """Let every corpus count as large, and let the driver leave all to the rounds."""
+    """Let every corpus count as large; the driver finishes what rounds would begin with."""
     monkeypatch.setattr(corpus, "LARGE", 0)
-    monkeypatch.setattr(exchange, "LEAST", 100)
+    monkeypatch.setattr(exchange, "LEAST", 1000)
+
+
+@pytest.fixture
+def in_rounds(monkeypatch):
+    """Let the driver leave nearly all to the rounds: each is a few jobs, so few tests have them (see also
+    test_spark_rounds.py)."""
     monkeypatch.setattr(rounds, "REMAINDER", 60)
     monkeypatch.setattr(rounds, "PREFIX", 100)
 
 
-def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch, tmp_path):
+@pytest.fixture
+def adaptive(spark):
+    """Let Spark write small tables as one file, as it usually does: the order of rows in several is not tried here."""
+    name = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "true")
+    yield
+    spark.conf.set(name, before)
+
+
+def test_duplicates_remain_on_the_cluster(spark, large, in_rounds, monkeypatch, tmp_path):
     """The driver is lost when the rounds are done, and the run is resumed.
 
     Similarities are estimates; those of a large corpus that are not are in the tests of `rethreshold`.
@@ -59,9 +75,13 @@ def test_duplicates_remain_on_the_cluster(spark, large, monkeypatch, tmp_path):
     assert is_connect(spark) or steps["keepers-1"]["shuffle_write_bytes"] > 0
 
 
-@pytest.mark.parametrize("direct", [True, pytest.param(False, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("direct", [True, False])
 def test_documents_meet_by_themselves(spark, large, monkeypatch, tmp_path, direct):
-    """Candidates stay on the cluster: the documents of files are told where to go, others meet what tells them."""
+    """Candidates stay on the cluster: the documents of files are told where to go, others meet what tells them.
+
+    In `make test` those of files meet in test_spark_against.py, and those of frames in the tables of pairs below.
+    """
     texts = documents(120)
     hub = max(texts, key=len).split()
     variants = [" ".join([*hub[:place], f"other{place}", *hub[place + 1 :]]) for place in range(0, 100, 5)]
@@ -92,14 +112,15 @@ def test_documents_meet_by_themselves(spark, large, monkeypatch, tmp_path, direc
     ("settings", "across"),
     [
         pytest.param({"id": "name"}, False, marks=pytest.mark.soak),
-        ({"k": 2, "certify": 100}, False),
-        ({"id": "name", "below": 0.95}, False),
+        pytest.param({"k": 2, "certify": 100}, False, marks=pytest.mark.soak),
+        pytest.param({"id": "name", "below": 0.95}, False, marks=pytest.mark.soak),
+        ({"id": "name", "k": 2, "below": 0.95, "certify": 100}, False),
         pytest.param({}, True, marks=pytest.mark.soak),
         ({"id": "name", "k": 1, "estimate": True}, True),
     ],
     ids=str,
 )
-def test_the_table_of_pairs_is_made_on_the_cluster(spark, large, monkeypatch, tmp_path, settings, across):
+def test_the_table_of_pairs_is_made_on_the_cluster(spark, adaptive, large, monkeypatch, tmp_path, settings, across):
     """The same rows in the same order; equal sets and empty documents on both sides, groups that are abridged."""
     monkeypatch.setattr(expand, "MAX_LISTED", 150)
     monkeypatch.setattr(expand, "LISTED_PER_ITEM", 0)

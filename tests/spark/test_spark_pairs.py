@@ -6,7 +6,15 @@ from spark_corpora import documents, settled, table
 import likewise
 
 
-@pytest.mark.parametrize("settings", [{"id": "name", "k": 2}, {"below": 0.95}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"id": "name", "k": 2, "below": 0.95},
+        pytest.param({"id": "name", "k": 2}, marks=pytest.mark.soak),
+        pytest.param({"below": 0.95}, marks=pytest.mark.soak),
+    ],
+    ids=str,
+)
 def test_pairs_within_a_collection(spark, settings):
     rows = table(documents(400))
     local = likewise.pairs(rows, method="lsh", threshold=0.6, **settings)

@@ -42,11 +42,15 @@ def same_pairs(spark, rows, parts, seed):
     assert len(found) > 20
 
 
+@pytest.mark.soak
 def test_dedup_of_posts(spark):
+    """`make test` has it with Spark Connect."""
     same_dedup(spark, table(posts(1200)), 4, 2)
 
 
+@pytest.mark.soak
 def test_pairs_of_posts(spark):
+    """`make test` has it with Spark Connect."""
     same_pairs(spark, table(posts(900)), 3, 1)
 
 

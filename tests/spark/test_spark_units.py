@@ -85,7 +85,9 @@ def test_files_that_tasks_read(spark, tmp_path, settings, monkeypatch):
     assert not (tmp_path / "spark" / ".likewise").exists()
 
 
+@pytest.mark.soak
 def test_a_frame_of_several_partitions(spark):
+    """In `make test` the partitions are those of JSON lines, and a frame has bytes (see below)."""
     rows = table(pages(200, 2))
     frame = spark.createDataFrame(rows).repartition(5)
     whole = frame.toArrow()

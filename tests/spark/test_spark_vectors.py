@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark_corpora import settled
+from spark_corpora import in_order, settled
 
 import likewise
 from likewise.errors import InputError, ParameterError
@@ -48,8 +48,9 @@ CASES = {
     "hamming": (flipped(1500, 100, 4), pa.bool_(), 4),
     "hamming, some bits": (flipped(1500, 100, 4), pa.bool_(), 4),
 }
-SLOW = ("l1", "hamming")
-"""Distances that go the way of another on the cluster: the local engine computes them for both."""
+SLOW = ("angle", "l1", "hamming")
+"""Distances that go the way of another on the cluster, or of `dedup` of the same files: the local engine computes them
+for both."""
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.soak] * (case in SLOW)) for case in CASES])
@@ -146,8 +147,7 @@ def test_nothing_at_all(spark):
 
 
 def by_name(found):
-    arrow = found.toArrow() if hasattr(found, "toArrow") else found
-    return sorted(arrow.to_pylist(), key=lambda row: [str(value) for value in row.values()])
+    return sorted(in_order(found), key=lambda row: [str(value) for value in row.values()])
 
 
 def same_dedup(local, found):
