@@ -27,7 +27,7 @@ from likewise.spark.result import SparkDedup
 from likewise.spark.run import ClusterRun, begun
 from likewise.spark.tables import DriverTables
 from likewise.spark.universe import Universe
-from likewise.spark.vector_input import VectorForm, open_vectors
+from likewise.spark.vector_input import VectorForm, check_sources, open_vectors
 from likewise.spark.vectors import found_on_cluster, read_on_cluster
 
 
@@ -45,6 +45,7 @@ def dedup_vectors(request: DedupRequest) -> SparkDedup:
         raise ParameterError(
             f"The 'against' parameter of {OWNER} does not go with measure={request.measure!r} on Spark yet."
         )
+    check_sources(request.sources, OWNER)
     columns = replace(request, text=request.vector)
     with begun(columns, fresh=request.fresh, opening=partial(open_vectors, whole=True)) as run:
         corpus, form = read_on_cluster(run, settings, whole=True)

@@ -86,11 +86,17 @@ class VectorForm:
         return self.space(np.broadcast_to(np.zeros((1, self.columns), self.type), (count, self.columns)))
 
 
+def check_sources(sources: list[Any], owner: str) -> None:
+    """Raise if vectors are in files that Spark cannot read, before a session is made for them."""
+    for source in sources:
+        paths = source.paths if isinstance(source, Files) else source if isinstance(source, list | tuple) else [source]
+        for path in paths if not _is_table(source) else ():
+            if str(path).lower().endswith((".npy", ".csv", ".tsv", ".arrow")):
+                raise InputError(f"{path}: {owner} on Spark reads vectors from {OR_ELSE}")
+
+
 def open_vectors(session: Any, source: Any, options: ReadOptions, memory: int, whole: bool = False) -> SparkInput:
     """Return the input as a DataFrame; its text is the column of vectors. whole: with all other columns."""
-    paths = source.paths if isinstance(source, Files) else source if isinstance(source, list | tuple) else [source]
-    if any(str(path).lower().endswith((".npy", ".csv", ".tsv", ".arrow")) for path in paths if not _is_table(path)):
-        raise InputError(f"{options.owner} on Spark reads vectors from {OR_ELSE}")
     if not _is_table(source):
         return open_input(session, source, options, memory)
     table = table_of(source, options.owner, "source", column=options.text, or_else=OR_ELSE)

@@ -52,7 +52,7 @@ from likewise.spark.rowset import RowSet
 from likewise.spark.run import ClusterRun, begun, check_ids
 from likewise.spark.store import WORK
 from likewise.spark.universe import Universe, listed, named
-from likewise.spark.vector_input import VectorForm, deposit_vectors, open_vectors
+from likewise.spark.vector_input import VectorForm, check_sources, deposit_vectors, open_vectors
 from likewise.spark.verify import verify
 
 OWNER = "pairs"
@@ -67,6 +67,7 @@ TABLE = np.uint64(32)
 def vector_pairs(request: PairsRequest) -> Pairs:
     """Do what was asked for on a cluster; the pairs come to the driver."""
     settings = request.vector_settings
+    check_sources(request.sources, request.owner)
     with begun(replace(request, text=request.vector), opening=open_vectors) as run:
         corpus, form = read_on_cluster(run, settings)
         log = run.log
