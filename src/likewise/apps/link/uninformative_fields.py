@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from likewise.apps.link.blocking import is_rich
 from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.fields import Field, Floats, among, rarity
-from likewise.apps.link.terms import hashed, in_parts
+from likewise.apps.link.terms import hashed, in_parts, value_hashes
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 from likewise.kernels import linking as kernels
@@ -275,7 +275,7 @@ def _links(fields: Sequence[Field], border: int) -> Pairs:
     owners = np.flatnonzero(np.logical_and.reduce([one.codes >= 0 for one in fields]))
     keys = np.zeros(len(owners), np.uint64)
     for one in fields:
-        keys = (keys ^ one.codes[owners].astype(np.uint64)) * MIX
+        keys = (keys ^ value_hashes(one)[one.codes[owners]]) * MIX
         keys ^= keys >> np.uint64(29)
     chosen = _one_in(keys, part)
     return _first_and_last(keys[chosen], owners[chosen], border)
