@@ -118,7 +118,7 @@ def add_records(request: LinkRequest, space: Workspace, log: RunLog) -> Links:
     log.details |= records.details
     is_new = (np.arange(records.count) >= since).astype(np.int64)
     copies = FurtherCopies.of(records, [is_new])
-    compared, first = copies.without(records), int(np.searchsorted(copies.kept, since))
+    compared, first = copies.without(records), int(np.count_nonzero(copies.kept < since))
     resources = request.resources
     with log.stage("block", 2 * compared.count) as tick:
         most = sys.maxsize if earlier.rules.all_text else TERMS
@@ -161,7 +161,7 @@ def add_records(request: LinkRequest, space: Workspace, log: RunLog) -> Links:
     trace = LinkageTrace(
         records, copies, anywhere, scored.slim, decision, probable, groups, matched.pairs, NOTHING_KNOWN, []
     )
-    count_scores(log, trace.pairs[2], matched.scores * scored.unit)
+    count_scores(log, scored.value * scored.unit, matched.scores * scored.unit)
     judge(matched, labels, log)
     parameters = {**earlier.parameters, "against": request.decisive["against"], "scored": False}
     parameters |= {"threads": resources.threads, "memory": resources.budget.total, "seed": request.seed}

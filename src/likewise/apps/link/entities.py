@@ -216,7 +216,7 @@ def pairs_within(
     Pairs of two records before `since` are left out.
 
     All pairs are listed up to MOST_LISTED, or LISTED_PER_RECORD times the records. If there are more, those of the
-    largest clusters are the pairs with the cluster's first record only.
+    largest clusters are the pairs with one record of the cluster only, the first of those compared.
     """
     n = len(groups)
     sizes = np.bincount(groups, minlength=n)

@@ -1,4 +1,7 @@
-"""Further copies of a record, which are not compared.
+"""The records that are compared, in the order of their content, and further copies of these, which are not.
+
+What is drawn at random, and which of two equals comes first, then follows from the records alone, so that the order of
+rows does not change the answer. Records that are equal in every field stay in the order of their rows.
 
 A block of more than LIMIT records is not paired, so that a thousand copies of a record would not meet; and if they did,
 they would be half a million pairs. Of each group of more than LIMIT copies in one table, the first KEPT are compared.
@@ -21,20 +24,19 @@ from likewise.apps.link.fields import Floats
 from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scored_records import ScoredRecords
+from likewise.apps.link.terms import content_keys
 from likewise.base.arrays import Ints
 
 KEPT = 3
 """Copies that are compared: enough to see that copies match each other, and that a record has rivals."""
-
-MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
 class FurtherCopies:
     """The records that are compared (`kept`), and the `rest`: further copies of these.
 
-    `copies` has a row for each of the rest: the places among the kept of the KEPT copies that are compared. `border` is
-    that of the kept records.
+    The kept are in the order of their content, those of the first table first. `copies` has a row for each of the rest:
+    the places among the kept of the KEPT copies that are compared. `border` is that of the kept records.
     """
 
     kept: Ints
@@ -44,16 +46,17 @@ class FurtherCopies:
 
     @classmethod
     def of(cls, records: RecordTable, more: Sequence[Ints] = ()) -> FurtherCopies:
-        """Find the groups of more than LIMIT records of one table that are identical in every field, and in `more`."""
+        """Find the groups of more than LIMIT records of one table that are identical in every field, and in `more`.
+
+        `more` are whole numbers, by which the kept are ordered first, within their table.
+        """
         n = records.count
-        keys = np.zeros(n, np.uint64)
-        keys[records.border :] = np.uint64(1)
+        second = np.arange(n) >= records.border
+        keys = content_keys(records.fields, n)
         columns: list[NDArray[Any]] = [*(one.codes for one in records.fields), *more]
-        for codes in columns:
-            keys = (keys ^ codes.astype(np.uint64)) * MIX
-            keys ^= keys >> np.uint64(29)
-        order = np.argsort(keys, kind="stable")
-        begins = np.flatnonzero(np.append(True, keys[order][1:] != keys[order][:-1]))
+        order = np.lexsort((keys, *more, second))
+        parts = [some[order] for some in (keys, *more, second)]
+        begins = np.flatnonzero(np.append(True, np.logical_or.reduce([some[1:] != some[:-1] for some in parts])))
         sizes = np.diff(np.append(begins, n))
         rank = np.arange(n) - np.repeat(begins, sizes)
         further = (np.repeat(sizes, sizes) > LIMIT) & (rank >= KEPT)
@@ -62,8 +65,12 @@ class FurtherCopies:
         same = np.logical_and.reduce([_equal(columns, rest, copies[:, place]) for place in range(KEPT)])
         by_row = np.argsort(rest[same])
         rest, copies = rest[same][by_row], copies[same][by_row]
-        kept = np.delete(np.arange(n), rest)
-        return cls(kept, rest, np.searchsorted(kept, copies), int(np.searchsorted(kept, records.border)))
+        is_kept = np.ones(n, bool)
+        is_kept[rest] = False
+        kept = order[is_kept[order]]
+        places = np.empty(n, np.int64)
+        places[kept] = np.arange(len(kept))
+        return cls(kept, rest, places[copies], int(np.count_nonzero(is_kept[: records.border])))
 
     @property
     def first(self) -> Ints:
@@ -82,21 +89,16 @@ class FurtherCopies:
 
     def without(self, records: RecordTable) -> RecordTable:
         """Return the records that are compared; the frequencies of values remain those of all records."""
-        if not len(self.rest):
-            return records
         fields = [replace(one, codes=one.codes[self.kept]) for one in records.fields]
         return replace(records, fields=fields, count=len(self.kept), border=self.border)
 
     def pairs(self, candidates: RecordPairs, scored: ScoredRecords) -> tuple[Ints, Ints, Floats]:
         """Return the candidates as pairs of all records, with their scores in points."""
-        if not len(self.rest):
-            return candidates.left, candidates.right, scored.value * scored.unit
-        return self.kept[candidates.left], self.kept[candidates.right], scored.value * scored.unit
+        left, right = self.kept[candidates.left], self.kept[candidates.right]
+        return np.minimum(left, right), np.maximum(left, right), scored.value * scored.unit
 
     def mapped(self, labels: LabelledPairs) -> LabelledPairs:
         """Return labelled pairs with the first copy in place of a further one, numbered among the kept records."""
-        if not len(self.rest):
-            return labels
         places = np.empty(len(self.kept) + len(self.rest), np.int64)
         places[self.kept], places[self.rest] = np.arange(len(self.kept)), self.first
         pairs = np.sort(places[labels.pairs], axis=1)
@@ -106,12 +108,12 @@ class FurtherCopies:
 
     def clusters(self, groups: Ints) -> Ints:
         """Return the clusters of all records: further copies join the first if its last copy did."""
-        if not len(self.rest):
-            return groups
         labels = np.empty(len(self.kept) + len(self.rest), np.int64)
-        labels[self.kept] = self.kept[groups]
+        first = np.full(len(self.kept), len(labels))
+        np.minimum.at(first, groups, self.kept)
+        labels[self.kept] = first[groups]
         joined = groups[self.first] == groups[self.last]
-        labels[self.rest] = np.where(joined, self.kept[groups[self.first]], self.rest)
+        labels[self.rest] = np.where(joined, first[groups[self.first]], self.rest)
         return labels
 
     def matches(self, found: MatchedPairs, one_left: bool, one_right: bool) -> MatchedPairs:
@@ -121,7 +123,7 @@ class FurtherCopies:
         these can be shared; otherwise they are paired, one to one, with the further copies of its partner.
         """
         if not len(self.rest):
-            return found
+            return replace(found, pairs=np.sort(self.kept[found.pairs], axis=1))
         if not self.border:
             rows = _rows_of(found, self.first, self.last)
             taken = np.flatnonzero(rows >= 0)
@@ -139,7 +141,7 @@ class FurtherCopies:
     def _joined(self, found: MatchedPairs, rows: Ints, pairs: Ints) -> MatchedPairs:
         """Return the matches and further ones, with scores and points of the given rows."""
         return MatchedPairs(
-            np.concatenate([self.kept[found.pairs], pairs]),
+            np.sort(np.concatenate([self.kept[found.pairs], pairs]), axis=1),
             np.append(found.scores, found.scores[rows]),
             np.append(found.probable, found.probable[rows]),
             {name: np.append(points, points[rows]) for name, points in found.points.items()},

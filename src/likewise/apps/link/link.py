@@ -375,7 +375,7 @@ def _result(
     trace = LinkageTrace(
         records, copies, rules, scored.slim, decision, probable, groups, matched.pairs, known, tables.windows
     )
-    count_scores(log, trace.pairs[2], matched.scores * scored.unit)
+    count_scores(log, scored.value * scored.unit, matched.scores * scored.unit)
     log.details["completeness"] = estimated_blocking_recall(
         records.fields, matched.pairs, candidates.ways, request.seed
     )

@@ -165,6 +165,12 @@ class LinkageTrace:
         """The candidates as pairs of all records, with their scores in points."""
         return self.copies.pairs(self.rules.candidates, self.scored)
 
+    @cached_property
+    def by_row(self) -> Ints:
+        """The places of the candidates; within one table, in the order of the rows of their left records."""
+        left = self.pairs[0]
+        return np.arange(len(left)) if self.records.border else np.argsort(left, kind="stable")
+
     def explain(self, id_a: Any, id_b: Any) -> PairReason:
         """Explain a pair, given by the ids of its records; in two tables, the first is of the first table."""
         rows = self._rows(id_a, id_b)
@@ -223,10 +229,9 @@ class LinkageTrace:
         """Return the records that were compared in place of these: a further copy follows the first one."""
         places = []
         for row in (one, other):
-            at = int(np.searchsorted(self.copies.kept, row))
-            if at == len(self.copies.kept) or self.copies.kept[at] != row:
-                at = int(self.copies.first[int(np.searchsorted(self.copies.rest, row))])
-            places.append(at)
+            found = np.flatnonzero(self.copies.kept == row)
+            here = found if len(found) else self.copies.first[self.copies.rest == row]
+            places.append(int(here[0]))
         if places[0] == places[1]:
             copies = next(row for row in self.copies.copies.tolist() if places[0] in row)
             places[1] = next(at for at in copies if at != places[0])

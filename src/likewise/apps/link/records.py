@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from likewise.apps.link.columns import ComparedColumns, given_columns, paired_columns
 from likewise.apps.link.fields import USUAL, Field, MissingValues, as_strings, make_field, without_values
 from likewise.apps.link.repeated_fields import repeated
+from likewise.apps.link.terms import content_keys
 from likewise.apps.link.uninformative_fields import uninformative
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import all_at_once
@@ -201,11 +202,13 @@ def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], n
     mean none, by field.
     """
     placeholders: dict[str, list[str]] = {}
-    told = repeated(made, border) if len(made) > 1 else {}
+    seen = _in_order(made, border) if len(made) > 1 else []
+    told = repeated(seen, border) if seen else {}
     notes.extend(_by_reason(told))
     made[:] = [one for one in made if one.name not in told]
     if len(made) > 1 and not named:
-        found = uninformative(made, border, threads=threads)
+        judged = sorted((one for one in seen if one.name not in told), key=lambda one: one.name)
+        found = uninformative(judged, border, threads=threads)
         notes.extend(_by_reason(found.fields))
         made[:] = [one for one in made if one.name not in found.fields]
         for place, one in enumerate(made):
@@ -216,6 +219,13 @@ def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], n
                 notes.append(f"{one.name}: {listed} agrees by chance in records that share the rest; taken as missing")
                 made[place] = without_values(one, values)
     return placeholders
+
+
+def _in_order(fields: list[Field], border: int) -> list[Field]:
+    """Return the fields of the records in the order of their content, those of the first table first."""
+    records = len(fields[0].codes)
+    order = np.lexsort((content_keys(fields, records), np.arange(records) >= border))
+    return [replace(one, codes=one.codes[order]) for one in fields]
 
 
 def _by_reason(left_out: Mapping[str, str]) -> list[str]:

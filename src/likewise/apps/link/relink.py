@@ -122,7 +122,7 @@ def _result(
     trace = LinkageTrace(
         records, copies, rules, scored, decision, stored.probable, groups, matched.pairs, stored.known, []
     )
-    count_scores(log, trace.pairs[2], matched.scores * scored.unit)
+    count_scores(log, scored.value * scored.unit, matched.scores * scored.unit)
     judge(matched, labels, log)
     changed = {"threshold": threshold, "true": None, "scored": False, "earlier": str(earlier.folder)}
     stats = run_json("link", {**earlier.parameters, **changed}, [records], log)

@@ -107,9 +107,10 @@ class Links(PlottedPairs, Result):
     @property
     def scored(self) -> pa.Table:
         """All pairs that were compared: id_a, id_b, score, match_probability."""
-        left, right, scores = self._trace.pairs
+        (left, right, scores), order = self._trace.pairs, self._trace.by_row
+        left, right, scores, probable = left[order], right[order], scores[order], self._trace.probable[order]
         columns = {"id_a": self._records.names(left), "id_b": self._records.names(right), "score": to_arrow(scores)}
-        return pa.table({**columns, "match_probability": as_probabilities(self._trace.probable)})
+        return pa.table({**columns, "match_probability": as_probabilities(probable)})
 
     def validate(self, column: str, bins: int = BINS) -> Validation:
         """Return the fraction of true matches by score, from a column that was not compared (MMDS §3.8.3)."""

@@ -39,7 +39,8 @@ def stored_tables(scored: pa.Table, trace: LinkageTrace) -> dict[str, pa.Table |
     match[trace.decision.chosen] = True
     unlabelled, label = np.ones(len(scored), bool), np.zeros(len(scored), bool)
     unlabelled[trace.known.places], label[trace.known.places] = False, trace.known.match
-    more = (pa.array(match), pa.array(trace.scored.usable), pa.array(label, mask=unlabelled))
+    match, usable, label, unlabelled = (some[trace.by_row] for some in (match, trace.scored.usable, label, unlabelled))
+    more = (pa.array(match), pa.array(usable), pa.array(label, mask=unlabelled))
     for name, column in zip(COLUMNS[4:], more, strict=True):
         scored = scored.append_column(name, column)
     return {SCORED: scored, COPIES: _copies_table(trace.records, trace.copies)}

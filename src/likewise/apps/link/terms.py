@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.kernels import record_words as kernels
+from likewise.kernels.hashing import hash_strings
 
 if TYPE_CHECKING:
     from likewise.apps.link.fields import Field
@@ -39,6 +42,29 @@ class WeightedTerms:
     terms: Numbers
     weights: Floats
     size: int
+
+
+MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
+
+
+def value_hashes(field: Field) -> Hashes:
+    """Return a hash of each value of a field, by its text and the name of the field, and 0 for a missing one, last."""
+    found = np.zeros(len(field.texts) + 1, np.uint64)
+    if len(field.texts):
+        chunk = TextChunk.from_arrow(field.texts)
+        hash_strings(chunk.data, chunk.offsets, found[:-1])
+        found[:-1] = (found[:-1] ^ np.uint64(zlib.crc32(field.name.encode()))) * MIX
+        found ^= found >> SHIFT
+        found *= MIX
+    return found
+
+
+def content_keys(fields: Sequence[Field], records: int) -> Hashes:
+    """Return a hash of each record that follows from its values alone, in whatever order the fields are."""
+    keys = np.zeros(records, np.uint64)
+    for one in fields:
+        keys += value_hashes(one)[one.codes]
+    return keys
 
 
 def in_parts(folded: pa.Array) -> list[pa.Array]:

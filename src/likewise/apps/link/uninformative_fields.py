@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from likewise.apps.link.blocking import is_rich
 from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.fields import Field, Floats, among, rarity
-from likewise.apps.link.terms import hashed, in_parts
+from likewise.apps.link.terms import hashed, in_parts, value_hashes
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 from likewise.kernels import linking as kernels
@@ -263,7 +263,7 @@ def is_numbered(field: Field, border: int) -> bool:
 
 
 def _links(fields: Sequence[Field], border: int) -> Pairs:
-    """Return a pair of records for each rare value, rare word of a text, or rare combination of two values."""
+    """Return the pairs of records that share a rare value, rare word of a text, or rare combination of two values."""
     part = np.uint64(max(1, len(fields[0].codes) // KEYS))
     if len(fields) == 1 and fields[0].long:
         sizes, words = _some_words(fields[0], part)
@@ -271,14 +271,14 @@ def _links(fields: Sequence[Field], border: int) -> Pairs:
         starts = np.append(np.cumsum(sizes) - sizes, 0)[fields[0].codes]
         owners = np.repeat(np.arange(len(counts)), counts)
         within = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return _first_and_last(words[np.repeat(starts, counts) + within], owners, border)
+        return _within_groups(words[np.repeat(starts, counts) + within], owners, border)
     owners = np.flatnonzero(np.logical_and.reduce([one.codes >= 0 for one in fields]))
     keys = np.zeros(len(owners), np.uint64)
     for one in fields:
-        keys = (keys ^ one.codes[owners].astype(np.uint64)) * MIX
+        keys = (keys ^ value_hashes(one)[one.codes[owners]]) * MIX
         keys ^= keys >> np.uint64(29)
     chosen = _one_in(keys, part)
-    return _first_and_last(keys[chosen], owners[chosen], border)
+    return _within_groups(keys[chosen], owners[chosen], border)
 
 
 def _one_in(keys: Keys, part: np.uint64) -> NDArray[np.bool_]:
@@ -298,15 +298,17 @@ def _some_words(field: Field, part: np.uint64) -> tuple[Ints, Keys]:
     return np.concatenate(sizes), np.concatenate(words)
 
 
-def _first_and_last(keys: Keys, owners: Ints, border: int) -> Pairs:
-    """Return the first and the last record of each group of two to RARE with the same key, of different tables."""
-    if not len(keys):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+def _within_groups(keys: Keys, owners: Ints, border: int) -> Pairs:
+    """Return the pairs of records, of different tables, in groups of two to RARE with the same key."""
     order = np.argsort(keys, kind="stable")
     begins = np.flatnonzero(np.append(True, keys[order][1:] != keys[order][:-1]))
     sizes = np.diff(np.append(begins, len(keys)))
-    begins, sizes = begins[(sizes > 1) & (sizes <= RARE)], sizes[(sizes > 1) & (sizes <= RARE)]
-    left, right = owners[order[begins]], owners[order[begins + sizes - 1]]
+    lefts, rights = [], []
+    for first, second in combinations(range(RARE), 2):
+        some = begins[(sizes > second) & (sizes <= RARE)]
+        lefts.append(owners[order[some + first]])
+        rights.append(owners[order[some + second]])
+    left, right = np.concatenate(lefts), np.concatenate(rights)
     apart = (left < border) & (right >= border) if border else left < right
     return left[apart], right[apart]
 
