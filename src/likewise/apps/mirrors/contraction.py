@@ -14,6 +14,7 @@ from likewise.base import checks
 from likewise.base.arrays import Ints
 from likewise.errors import ParameterError
 from likewise.kernels import contraction as kernels
+from likewise.kernels.graph import components
 
 OWNER = "contract"
 SIMILAR = 0.9
@@ -36,7 +37,10 @@ Numbers = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Round:
-    """One round of a contraction: the reason for folding, the number of nodes folded, and the number examined."""
+    """One round of a contraction: the reason for folding, the number of nodes folded, and the number examined.
+
+    The last is how much work it was: links that are repeated number the nodes in another way, and may change it.
+    """
 
     by: str
     folded: int
@@ -173,7 +177,11 @@ class GraphState:
         left, right = np.empty(len(classes), np.int32), np.empty(len(classes), np.int32)
         count, added = kernels.find_equal(self.graph, self.arena, classes, self.rules.least, self.table, left, right)
         self.filled += added
-        return _stars(left[:count], right[:count])
+        # a class that was in the table before others with the same outlinks is an end of several pairs
+        nodes, ends = np.unique(np.concatenate([left[:count], right[:count]]), return_inverse=True)
+        lowest = components(len(nodes), ends[:count], ends[count:])
+        gone = lowest != np.arange(len(nodes))
+        return _stars(nodes[lowest[gone]], nodes[gone])
 
     def similar(self, classes: Numbers) -> tuple[Ints, Numbers] | None:
         """Return groups of classes with similar outlinks: a class and those similar to it."""
