@@ -130,7 +130,14 @@ def test_permutations_drawn_by_halving_are_those_of_the_family(n):
         assert max(abs(drawn.count(row) / draws - p) for row in family) < SIGMAS * (p * (1 - p) / draws) ** 0.5
 
 
-@pytest.mark.parametrize("subset", [(0, 31), (0, 1, 2), (3, 4, 17, 18, 30), tuple(range(0, 32, 3))], ids=len)
+@pytest.mark.parametrize(
+    "subset",
+    [
+        (0, 1, 2),
+        *(pytest.param(some, marks=pytest.mark.soak) for some in ((0, 31), (3, 4, 17, 18, 30), range(0, 32, 3))),
+    ],
+    ids=len,
+)
 def test_halving_of_32_elements_gives_every_element_its_chance(subset):
     source, draws = random.Random(2), 4000
     family = [halving_permutation(32, source) for _ in range(draws)]

@@ -70,9 +70,18 @@ def test_tables_give_true_pairs_only_and_each_once(measure, rows, seed):
     assert set(answer) == set(truth)  # a pair is lost once in a million
 
 
-@pytest.mark.each_value
-@every_measure
-@pytest.mark.parametrize("recall", [0.9, 0.99])
+QUICK = {("angle", 0.9), ("hamming", 0.99)}
+"""What `make test` has of the measures and recalls."""
+
+
+@pytest.mark.parametrize(
+    ("measure", "recall"),
+    [
+        pytest.param(measure, recall, marks=() if (measure, recall) in QUICK else pytest.mark.soak)
+        for measure in WITHIN
+        for recall in (0.9, 0.99)
+    ],
+)
 def test_recall_on_target(measure, recall):
     """P2: of pairs at the very distance, this part is found, over seeds.
 
