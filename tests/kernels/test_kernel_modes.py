@@ -1,4 +1,5 @@
-"""The tests of this folder twice more: by the Python interpreter, and in `make soak` with every index checked."""
+"""The tests of this folder once more by the Python interpreter, those with random examples; in `make soak` all of them,
+and with every index checked."""
 
 import ast
 import importlib
@@ -20,14 +21,18 @@ MODES = {
     "interpreted": {"NUMBA_DISABLE_JIT": "1"},
     "checked": {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1"},  # checked, not fast: it compiles sooner
 }
-CHOSEN = ["interpreted", pytest.param("checked", marks=pytest.mark.soak)]  # which compiles all kernels: two minutes
+CHOSEN = [
+    pytest.param("interpreted", ["-m", "hypothesis"], id="interpreted"),
+    pytest.param("interpreted", [], marks=pytest.mark.soak, id="interpreted, all"),
+    pytest.param("checked", [], marks=pytest.mark.soak, id="checked"),  # which compiles all kernels: two minutes
+]
 
 
 @pytest.mark.skipif("LIKEWISE_KERNEL_MODE" in os.environ, reason="this is such a run")
 @pytest.mark.timeout(600)  # hundreds of tests, and nothing is compiled yet
-@pytest.mark.parametrize("mode", CHOSEN)
-def test_kernels(mode):
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(HERE)]
+@pytest.mark.parametrize(("mode", "some"), CHOSEN)
+def test_kernels(mode, some):
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *some, str(HERE)]
     run = subprocess.run(
         command,
         cwd=HERE.parent.parent,
