@@ -15,8 +15,6 @@ from likewise.errors import IncompatibleError, InputError, ParameterError
 INT64, STRING = "int64", "string"
 LAST = 2**63 - 1
 """The highest id."""
-FEW = 32
-"""Ids up to which each is taken by itself, without a view of all of them."""
 KINDS = {INT64: "integers", STRING: "strings"}
 
 
@@ -92,10 +90,6 @@ def ids_from_values(values: Mapping[str, Any], rows: Ints) -> Any:
     if "id_offsets" not in values:
         return to_arrow(values["ids"].view(np.int64)[rows])
     data, offsets = np.ascontiguousarray(values["ids"]), values["id_offsets"]
-    if len(rows) <= FEW:
-        spans = zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True)
-        few = pa.array([data[start:stop].tobytes() for start, stop in spans], pa.large_binary())
-        return few.view(pa.large_string())
     every = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
     return every.take(to_arrow(rows))
 
