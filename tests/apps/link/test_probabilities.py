@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,11 +15,14 @@ from likewise.apps.link.alarms import told
 from likewise.apps.link.best_partners import (
     FEW,
     MatchProbabilities,
+    Ranked,
     against_chance,
     apart,
     match_probabilities,
+    one_each,
     strengths,
 )
+from likewise.apps.link.decision import decide_pairs
 from likewise.base.runlog import RunLog
 
 
@@ -57,7 +62,8 @@ def test_probabilities_rise_with_the_score_and_the_lead():
     left, right = np.repeat(np.arange(300), 3), rng.integers(300, 600, 900)
     scores = rng.normal(-4, 2, 900)
     scores[::3] += np.where(rng.random(300) < 0.5, 10, 0)
-    found = match_probabilities(left, right, scores, np.ones(900, bool), 600, (True, False)).value
+    ranked = one_each(left, right, scores, 600, (True, False))
+    found = match_probabilities(left, right, scores, np.ones(900, bool), 600, (True, False), ranked).value
     assert ((found >= 0) & (found <= 1)).all()
     best = scores.reshape(300, 3).argmax(axis=1) + np.arange(300) * 3
     lead = 2 * scores[best] - np.sort(scores.reshape(300, 3), axis=1)[:, 1]
@@ -124,12 +130,24 @@ def test_there_is_doubt_where_chance_finds_partners_as_strong():
     right[1::3], right[2::3] = dice.integers(n, 2 * n, n), dice.integers(n, 2 * n, n)
     scores = dice.normal(-4, 1, 3 * n)
     scores[::3] += 14
-    asked = left, right, scores, np.ones(3 * n, bool), 2 * n, (True, True)
+    asked = left, right, scores, np.ones(3 * n, bool), 2 * n
     alone, best = strengths(left, dice.normal(-4, 1, 3 * n), 2 * n)
-    assert match_probabilities(*asked, by_chance=alone[best]).doubt is None
-    doubt = match_probabilities(*asked, by_chance=dice.normal(20, 8, n)).doubt
-    assert doubt is not None
-    assert "differ by up to" in doubt
+    doubts = []
+    for by_chance in (alone[best], dice.normal(20, 8, n)):
+        decision = decide_pairs(*asked, one_to_one=True, by_chance=by_chance)
+        doubts.append(match_probabilities(*asked, (True, True), decision.ranked).doubt)
+    assert doubts[0] is None
+    assert "differ by up to" in doubts[1]
+
+
+def test_of_a_likeness_two_estimates_count_equally_by_their_odds():
+    scores = np.sort(np.random.default_rng(2).normal(0, 5, 100))
+    alone = Ranked(np.arange(100), scores, scores - 5, scores - 6)
+    checked = replace(alone, again=np.full(100, 0.8))
+    both = replace(checked, alike=True)
+    assert (checked.probable == alone.probable).all()
+    odds = [one / (1 - one) for one in (np.clip(alone.once, 1e-4, 1 - 1e-4), 0.8, both.probable)]
+    assert odds[2] == pytest.approx(np.sqrt(odds[0] * odds[1]))
 
 
 def test_there_is_doubt_where_nothing_checks_the_middle():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,12 @@ HIGH = 0.9
 
 TURNS = 300
 """Rounds of estimation at most."""
+
+DRAWS, DRAWN = 8, 40_000
+"""Random draws of what non-matches lead by, of which the mean counts, and best pairs of all draws, at most."""
+
+LEAST = 1e-4
+"""Probabilities count as at least this, and as at most 1 less this, where their odds are multiplied."""
 
 STABLE = 1e-5
 """The estimation ends when no probability changes by this much."""
@@ -148,17 +155,36 @@ def best_cut(probabilities: Floats, scores: Floats, missed: float = 0.0) -> tupl
 
 @dataclass(frozen=True)
 class Ranked:
-    """The pairs in first place, their scores with lead, and the scores in second and third place."""
+    """The pairs in first place, their scores with lead, and the scores in second and third place.
+
+    `expected` of them are matches at most, if that is known. `again` are the probabilities that they are, estimated
+    from what best pairs are by chance, if that was counted; if scores are a likeness (`alike`), both estimates count.
+    """
 
     chosen: Ints
     first: Floats
     second: Floats
     third: Floats
+    expected: float | None = None
+    again: Floats | None = None
+    alike: bool = False
 
-    def matches(self, expected: float | None = None) -> Floats:
-        """Return the probabilities that the pairs in first place are matches, of which at most `expected` are."""
-        most = None if expected is None else expected / max(1, len(self.chosen))
-        return split(self.first, self.second, self.third, most=most)[0]
+    @cached_property
+    def once(self) -> Floats:
+        """The probabilities that the pairs are matches, estimated from their scores and leads alone."""
+        count = max(1, len(self.chosen))
+        most = None if self.expected is None else self.expected / count
+        draws = range(1, 1 + int(np.clip(DRAWN // count, 1, DRAWS)))
+        found: Floats = np.mean([split(self.first, self.second, self.third, seed, most)[0] for seed in draws], axis=0)
+        return found
+
+    @cached_property
+    def probable(self) -> Floats:
+        """The probabilities that the pairs are matches; of two estimates the mean of the logarithms of their odds."""
+        if self.again is None or not self.alike:
+            return self.once
+        both = (np.clip(one, LEAST, 1 - LEAST) for one in (self.once, self.again))
+        return chance(np.mean([np.log(one / (1 - one)) for one in both], axis=0))
 
 
 def single_pairs(left: Ints, right: Ints, scores: Floats, records: int) -> Ranked:
@@ -198,6 +224,21 @@ def ranked_pairs(
         places, ranked = places[best.chosen], best.first
     order = np.argsort(-ranked, kind="stable")
     return places[order], ranked[order]
+
+
+def estimated_again(
+    ranked: Ranked, left: Ints, right: Ints, scores: Floats, records: int, by_chance: Floats | None
+) -> Ranked:
+    """Return the best pairs, one to one, with probabilities from the strengths of best pairs where nobody has a match.
+
+    None are estimated from fewer than FEW, or if it is not known how strong those are.
+    """
+    if by_chance is None or len(ranked.chosen) < FEW:
+        return ranked
+    mine, best = min((strengths(side, scores, records) for side in (left, right)), key=lambda found: len(found[1]))
+    rank = best[np.argsort(mine[best], kind="stable")]
+    again = np.interp(mine[ranked.chosen], mine[rank], against_chance(mine[rank], by_chance))
+    return replace(ranked, again=again)
 
 
 def strengths(side: Ints, scores: Floats, records: int) -> tuple[Floats, Ints]:
@@ -257,36 +298,26 @@ def match_probabilities(
     usable: NDArray[np.bool_],
     records: int,
     single: tuple[bool, bool],
-    expected: float | None = None,
-    ranked: Ranked | None = None,
-    by_chance: Floats | None = None,
+    ranked: Ranked,
 ) -> MatchProbabilities:
     """Return the probability that each pair is a match where a record has at most one, by a rule (`Decision.single`).
 
-    Of a record's best pairs it is estimated with the decision (`split`) from their scores and their lead over rivals;
-    other pairs trail, and what they trail by is a negative lead; they share what the best pair leaves. NaN of fewer
-    than FEW records. `ranked` are the best of the usable pairs, if they are known.
-
-    by_chance: strengths of best pairs where nobody has a match, by which it is estimated a second time; there is doubt
-    if the two are more than APART.
+    That of the best of the usable pairs is estimated with the decision (`ranked`); other pairs trail, and what they
+    trail by is a negative lead; they share what the best pair leaves. NaN of fewer than FEW records. There is doubt if
+    two estimates are more than APART.
     """
-    found, doubt, checked = np.zeros(len(left)), None, by_chance is not None and all(single)
+    found, doubt = np.zeros(len(left)), None
     places = np.flatnonzero(usable)
     if not len(places):
         return MatchProbabilities(found)
-    a, b, value = left[places], right[places], scores[places]
-    if ranked is None:
-        ranked = single_pairs(a, b, value, records) if all(single) else one_each(a, b, value, records, single)
     if len(ranked.chosen) < FEW:
         return MatchProbabilities(np.full(len(left), np.nan), f"fewer than {FEW} records have a candidate")
+    a, b, value = left[places], right[places], scores[places]
     every = [strengths(side, value, records) for side, counts in ((a, single[0]), (b, single[1])) if counts]
     strength = np.min([one for one, _ in every], axis=0)
-    probable = ranked.matches(expected if all(single) else None)
-    if by_chance is not None and checked:
-        mine, best = min(every, key=lambda side: len(side[1]))
-        rank = best[np.argsort(mine[best], kind="stable")]
-        second = np.interp(mine[ranked.chosen], mine[rank], against_chance(mine[rank], by_chance))
-        far = apart(probable, second)
+    probable = ranked.probable
+    if ranked.again is not None:
+        far = apart(ranked.once, ranked.again)
         doubt = f"two ways to estimate it without labels differ by up to {far:.2f}" if far > APART else None
     order = np.argsort(ranked.first, kind="stable")
     likely = np.interp(strength, ranked.first[order], probable[order], left=0.0)
@@ -301,4 +332,4 @@ def match_probabilities(
     likely *= part
     likely[ranked.chosen] = probable
     found[places] = likely
-    return MatchProbabilities(found, doubt, checked)
+    return MatchProbabilities(found, doubt, ranked.again is not None)

@@ -15,6 +15,7 @@ from likewise.apps.link.best_partners import (
     MatchProbabilities,
     Ranked,
     best_cut,
+    estimated_again,
     match_probabilities,
     one_each,
     second_best,
@@ -92,6 +93,7 @@ def decide_pairs(
     expected: float | None = None,
     alike: bool = False,
     sides: tuple[bool, bool] | None = None,
+    by_chance: Floats | None = None,
 ) -> Decision:
     """Return the matches between two tables.
 
@@ -101,7 +103,7 @@ def decide_pairs(
     number of records of the smaller table that have a match, if it was estimated; without it, no F1 is stated. If both
     tables have duplicates, all pairs above the threshold are matches or, where scores are a likeness (`alike`), of
     which none means even odds, all partners that are as good as the best. `sides` is what an earlier decision found of
-    duplicates (`Decision.single`), which stays.
+    duplicates (`Decision.single`), which stays. `by_chance` are the strengths of best pairs where nobody has a match.
     """
     places = np.flatnonzero(usable)
     if not len(places):
@@ -121,7 +123,9 @@ def decide_pairs(
     single = clean[1], clean[0]
     if not any(clean) and not alike:
         return Decision(places[value >= cut], cut, None, f"{_BOTH}: {_EVERY}")
-    if any(clean) and not all(clean):
+    if all(clean):
+        ranked = replace(estimated_again(ranked, a, b, value, records, by_chance), expected=expected, alike=alike)
+    elif any(clean):
         rule = _DUPLICATES.format("first" if single[0] else "second")
         ranked = one_each(a, b, value, records, single)
     taken, f1 = ranked.chosen[value[ranked.chosen] >= cut], None
@@ -148,7 +152,7 @@ def _best(
 ) -> tuple[Ints, float | None]:
     """Return the pairs in first place with which the expected F1 is maximal, and that F1 if it is no guess."""
     chosen, missed = ranked.chosen, 0.0
-    probable = ranked.matches(expected if all(single) else None)
+    probable = ranked.probable
     if expected is not None:
         rivals, _ = second_best(left, right, scores, chosen, records, single)
         missed = float(probable[scores[chosen] - rivals <= CLOSE].sum())
@@ -200,10 +204,9 @@ class MatchRules:
             assert cut is not None
             return self._clusters(scored, cut, known)
         expected = None if scored.matches is None else scored.matches.matches
-        lowest, alike = self.scorer.lowest, self.scorer.alike
-        decision = decide_pairs(
-            left, right, scored.value, scored.usable, n, cut, self.one_to_one, lowest, expected, alike, self.single
-        )
+        lowest, alike, by_chance = self.scorer.lowest, self.scorer.alike, scored.by_chance
+        value, usable, only, sides = scored.value, scored.usable, self.one_to_one, self.single
+        decision = decide_pairs(left, right, value, usable, n, cut, only, lowest, expected, alike, sides, by_chance)
         return self.corrected(decision, known), None
 
     def probabilities(self, scored: ScoredRecords, decision: Decision, known: KnownPairs) -> MatchProbabilities:
@@ -211,11 +214,9 @@ class MatchRules:
 
         Where a record may have several matches, that is what the model says; points and likeness do not.
         """
-        expected = None if scored.matches is None else scored.matches.matches
-        if any(decision.single):
+        if any(decision.single) and decision.ranked is not None:
             left, right, n = self.candidates.left, self.candidates.right, self.records.count
-            sides, ranked, by_chance = decision.single, decision.ranked, scored.by_chance
-            found = match_probabilities(left, right, scored.value, scored.usable, n, sides, expected, ranked, by_chance)
+            found = match_probabilities(left, right, scored.value, scored.usable, n, decision.single, decision.ranked)
         else:
             why = None if scored.is_probability else NO_MODEL
             found = MatchProbabilities(np.where(scored.usable, scored.probable, 0.0), why)
