@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.apps.link.fields import date_digits, day_number, spelled
+from likewise.apps.link.fields import date_digits, spelled
 from likewise.apps.link.points import field_points
+from likewise.apps.link.window import day_number
 
 
 @given(st.dates(datetime.date(1000, 1, 1)))

@@ -71,6 +71,16 @@ def test_guessing(name, values, kind):
     assert guess(name, values) == kind
 
 
+def test_the_order_of_rows_does_not_change_the_kind():
+    """Of 20,000 values, 80 % are names; which are looked at does not depend on where they are."""
+    values = [f"ann {'abcdefghij'[i % 10]}{'klmnopqrst'[i // 10 % 10]}" if i % 5 else f"{i} x" for i in range(20_000)]
+    kinds = set()
+    for seed in range(6):
+        dice = np.random.default_rng(seed)
+        kinds.add(make_field("who", pa.chunked_array([dice.permutation(np.array(values))])).kind)
+    assert len(kinds) == 1
+
+
 def test_values_that_mean_the_same_are_one():
     made = field(["Ann Lee", "ann  lee", "ANN-LEE", None, "", "N/A", "Bo"], "name")
     assert made.texts.to_pylist() == ["ann lee", "bo"]

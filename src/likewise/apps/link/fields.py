@@ -9,9 +9,8 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.apps.link.terms import HashedTerms, hashed
+from likewise.apps.link.terms import HashedTerms, hashed, text_hashes
 from likewise.base.arrays import Ints, TextChunk
 from likewise.errors import ParameterError
 from likewise.kernels import record_words
@@ -236,39 +235,37 @@ def _digits_and_letters(value: str) -> tuple[int, int]:
     return sum(map(str.isdigit, value)), sum(map(str.isalpha, value))
 
 
-def guess(name: str, values: Sequence[str]) -> str:
+def guess(name: str, values: Sequence[str], counts: Ints | None = None) -> str:
     """Return the kind of folded values: date, phone, number (quantities), name (few words, letters), address or text.
 
-    Whole numbers without a unit are text, compared digit by digit: they are codes more often than quantities.
+    Whole numbers without a unit are text, compared digit by digit: they are codes more often than quantities. `counts`
+    are those of the values, which otherwise count equally.
 
     >>> guess("born", ["1999-03-01", "19481231"]), guess("tel", ["212/319-1660"]), guess("price", ["$9.99", "12.50"])
     ('date', 'phone', 'number')
     >>> guess("who", ["ann lee", "bo"]), guess("title", ["finding similar items in sets"]), guess("zip", ["20742"])
     ('name', 'text', 'text')
     """
-    sample = list(values[:SAMPLE])
-    if not sample:
+    if not len(values):
         return "text"
-    most = MOST * len(sample)
-    if sum(map(_real_date, sample)) >= most:
+
+    def mean(found: Iterable[float]) -> float:
+        return float(np.average(list(found), weights=counts))
+
+    if mean(map(_real_date, values)) >= MOST:
         return "date"
-    digits, letters = zip(*map(_digits_and_letters, sample), strict=True)
-    phone = [7 <= d <= 15 and a <= 3 for d, a in zip(digits, letters, strict=True)]
-    marked = sum(bool(re.search(r"\d[ ()/.-]+\d", value)) for value in sample) >= most
-    if sum(phone) >= most and (marked or PHONE_NAME.search(name)) and "." not in sample[0]:
+    digits, letters = zip(*map(_digits_and_letters, values), strict=True)
+    phone = mean(7 <= d <= 15 and a <= 3 for d, a in zip(digits, letters, strict=True)) >= MOST
+    marked = mean(bool(re.search(r"\d[ ()/.-]+\d", value)) for value in values) >= MOST
+    if phone and (marked or PHONE_NAME.search(name)) and mean("." in value for value in values) < 1 - MOST:
         return "phone"
-    numbers = sum(bool(NUMBER.fullmatch(value)) for value in sample) >= most
-    fractions = sum(bool(re.search(r"[$€£]|\d\.\d", value)) for value in sample)
-    if numbers and fractions >= FRACTIONS * len(sample):
+    numbers = mean(bool(NUMBER.fullmatch(value)) for value in values) >= MOST
+    if numbers and mean(bool(re.search(r"[$€£]|\d\.\d", value)) for value in values) >= FRACTIONS:
         return "number"
-    words = sum(len(value.split()) for value in sample) / len(sample)
     if PLACE_NAME.search(name):
         return "address"
-    if (
-        words <= NAME_WORDS
-        and not AREA_NAME.search(name)
-        and sum(a > 0 and d == 0 for d, a in zip(digits, letters, strict=True)) >= most
-    ):
+    lettered = mean(a > 0 and d == 0 for d, a in zip(digits, letters, strict=True)) >= MOST
+    if lettered and not AREA_NAME.search(name) and mean(len(value.split()) for value in values) <= NAME_WORDS:
         return "name"
     return "text"
 
@@ -282,8 +279,9 @@ def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None, miss
         encoded = encoded.combine_chunks()
     folded = fold(encoded.dictionary)
     if kind is None:
-        seen = folded.take(encoded.indices.take(pa.array(_some(len(encoded))))).drop_null()
-        kind = guess(name, seen.filter(pc.invert(pc.is_in(seen, missing.folded))).to_pylist())
+        seen = _drawn(folded, pc.invert(pc.is_in(folded, missing.folded)))
+        counts = np.bincount(encoded.indices.drop_null().to_numpy(), minlength=len(folded))[seen]
+        kind = guess(name, folded.take(seen).to_pylist(), counts)
     written = spelled(folded, kind)
     merged = pc.if_else(missing.among(folded, written, kind, numbers), None, written).dictionary_encode()
     places = merged.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -293,14 +291,19 @@ def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None, miss
     first[places[::-1][places[::-1] >= 0]] = np.flatnonzero(places >= 0)[::-1]
     texts = merged.dictionary
     counts = np.bincount(codes[codes >= 0], minlength=len(texts)).astype(np.int64)
-    chosen = texts.take(pa.array(_some(len(texts)))).to_pylist()
+    chosen = texts.take(_drawn(texts)).to_pylist()
     words = sum(len(value.split()) for value in chosen) / max(1, len(chosen))
     folded = folded.take(pa.array(first))
     return Field(name, kind, codes, texts, texts if folded.equals(texts) else folded, counts, words)
 
 
-def _some(n: int) -> Ints:
-    return np.arange(0, n, max(1, n // SAMPLE), dtype=np.int64)
+def _drawn(texts: pa.Array, wanted: pa.Array | None = None) -> pa.Array:
+    """Return the places of SAMPLE of the wanted texts at most, in whatever order they are: those of least hash."""
+    places = np.arange(len(texts)) if wanted is None else np.flatnonzero(wanted)
+    if len(places) > SAMPLE:
+        hashes = text_hashes(texts)[places]
+        places = places[hashes <= np.partition(hashes, SAMPLE)[SAMPLE]]
+    return pa.array(places)
 
 
 def as_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -377,8 +380,6 @@ def as_numbers(field: Field) -> Floats:
 
 
 DATE = re.compile(r"(\d{4})\D?(\d{1,2})\D?(\d{1,2})(?:[Tt ].*)?|(\d{1,2})\D(\d{1,2})\D(\d{4})")
-SHORTEST = len("20240517")
-SEPARATED = re.compile(r"\d+\D\d+\D\d+")
 
 
 def date_digits(text: str) -> str | None:
@@ -392,30 +393,6 @@ def date_digits(text: str) -> str | None:
         return None
     year, month, day = found.group(1, 2, 3) if found[1] else found.group(6, 5, 4)
     return f"{year}{int(month):02}{int(day):02}"
-
-
-def day_number(value: object) -> float | None:
-    """Return a date, or a text that is a date, as a number of days, with the time of day as a fraction; or None.
-
-    >>> day_number("2024-03-01") - day_number("28.2.2024"), day_number("1234.112"), day_number("2024")
-    (2.0, None, None)
-    """
-    if isinstance(value, datetime):
-        return value.toordinal() + (value.hour * 3600 + value.minute * 60 + value.second) / 86400
-    if isinstance(value, date):
-        return float(value.toordinal())
-    if not isinstance(value, str) or len(value.strip()) < SHORTEST:
-        return None
-    text = value.strip()
-    try:
-        return day_number(datetime.fromisoformat(text))
-    except ValueError:
-        pass
-    digits = date_digits(text) if SEPARATED.fullmatch(text) else None
-    try:
-        return None if digits is None else day_number(datetime.strptime(digits, "%Y%m%d"))
-    except ValueError:
-        return None
 
 
 SPECIAL = {bytes([byte]).decode("cp1252"): byte for byte in range(0x80, 0xA0) if byte not in b"\x81\x8d\x8f\x90\x9d"}

@@ -49,11 +49,16 @@ MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 def value_hashes(field: Field) -> Hashes:
     """Return a hash of each value of a field, by its text and the name of the field, and 0 for a missing one, last."""
-    found = np.zeros(len(field.texts) + 1, np.uint64)
-    if len(field.texts):
-        chunk = TextChunk.from_arrow(field.texts)
-        hash_strings(chunk.data, chunk.offsets, found[:-1])
-        found[:-1] = (found[:-1] ^ np.uint64(zlib.crc32(field.name.encode()))) * MIX
+    return np.append(text_hashes(field.texts, field.name), np.uint64(0))
+
+
+def text_hashes(texts: pa.Array, name: str = "") -> Hashes:
+    """Return a hash of each text, another one for each name."""
+    found = np.zeros(len(texts), np.uint64)
+    if len(texts):
+        chunk = TextChunk.from_arrow(texts)
+        hash_strings(chunk.data, chunk.offsets, found)
+        found = (found ^ np.uint64(zlib.crc32(name.encode()))) * MIX
         found ^= found >> SHIFT
         found *= MIX
     return found

@@ -8,15 +8,17 @@ validation, are drawn from inside it (MMDS §3.8.3).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.apps.link.blocking import RecordPairs
-from likewise.apps.link.fields import day_number
+from likewise.apps.link.fields import date_digits
 from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.points import listed
 from likewise.apps.link.records import RecordTable
@@ -25,6 +27,9 @@ from likewise.errors import InputError, ParameterError
 
 Floats = NDArray[np.float64]
 Ends = tuple[float, float]
+
+SHORTEST = len("20240517")
+SEPARATED = re.compile(r"\d+\D\d+\D\d+")
 
 
 def check_window(owner: str, name: str, bounds: Any, rule: str = "two numbers, the lower first") -> Ends:
@@ -184,6 +189,30 @@ def numbers_in(values: list[Any]) -> Floats | None:
         if sum(number is not None for number in found) >= max(1, READABLE * len(there)):
             return np.array([math.nan if number is None else number for number in found])
     return None
+
+
+def day_number(value: object) -> float | None:
+    """Return a date, or a text that is a date, as a number of days, with the time of day as a fraction; or None.
+
+    >>> day_number("2024-03-01") - day_number("28.2.2024"), day_number("1234.112"), day_number("2024")
+    (2.0, None, None)
+    """
+    if isinstance(value, datetime):
+        return value.toordinal() + (value.hour * 3600 + value.minute * 60 + value.second) / 86400
+    if isinstance(value, date):
+        return float(value.toordinal())
+    if not isinstance(value, str) or len(value.strip()) < SHORTEST:
+        return None
+    text = value.strip()
+    try:
+        return day_number(datetime.fromisoformat(text))
+    except ValueError:
+        pass
+    digits = date_digits(text) if SEPARATED.fullmatch(text) else None
+    try:
+        return None if digits is None else day_number(datetime.strptime(digits, "%Y%m%d"))
+    except ValueError:
+        return None
 
 
 def _float(value: Any) -> float | None:
