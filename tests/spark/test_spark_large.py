@@ -14,6 +14,7 @@ from likewise.search import candidates, expand
 from likewise.spark import corpus, exchange, executor, meetings, rounds, travel
 from likewise.spark import direct as direct_files
 from likewise.spark.context import is_connect
+from likewise.spark.result import ClusterRows
 
 
 @pytest.fixture
@@ -138,8 +139,17 @@ def test_the_table_of_pairs_is_made_on_the_cluster(spark, adaptive, large, monke
     assert found.stats["certificate"] == local.stats["certificate"]
     assert found.stats["details"].get("abridged") == local.stats["details"].get("abridged")
     assert found.save(tmp_path / "out") == tmp_path / "out"
-    assert in_order(spark.read.parquet(str(tmp_path / "out" / "pairs.parquet"))) == local.table.to_pylist()
+    assert pq.read_table(tmp_path / "out" / "pairs.parquet").to_pylist() == local.table.to_pylist()
     assert pq.read_table(found.save(tmp_path / "pairs.parquet")).to_pylist() == local.table.to_pylist()
+
+
+def test_the_rows_of_several_files_stay_in_order(spark, tmp_path):
+    """Spark reads the larger file, the second one, first."""
+    ids = spark.range(5_000).repartitionByRange(2, "id").sortWithinPartitions("id")
+    rows = ClusterRows(ids.selectExpr("id", "if(id < 2500, 0, hash(id)) as text"), 5_000, tmp_path)
+    assert rows.table()["id"].to_pylist() == list(range(5_000))
+    assert [row.id for row in rows.frame.collect()] != list(range(5_000))
+    assert [row.id for row in rows.ordered.collect()] == list(range(5_000))
 
 
 def both_ways(pairs):

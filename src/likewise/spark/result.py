@@ -149,6 +149,13 @@ class ClusterRows(Rows):
         return self.session.read.parquet(place if is_connect(self.session) else f"file://{place}")
 
     @property
+    def ordered(self) -> Any:
+        """The same in the order of `table`; Spark reads files by their size."""
+        places = {name: f"likewise_{name}" for name in ("file_name", "row_index")}
+        known = self.frame.selectExpr("*", *(f"_metadata.{name} as {place}" for name, place in places.items()))
+        return known.orderBy(*places.values()).drop(*places.values())
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         return list(self._schema.names)
@@ -159,9 +166,12 @@ class ClusterRows(Rows):
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows, or some columns of them, in batches."""
+        names = self.columns if columns is None else list(columns)
+        schema = pa.schema([self._schema.field(name) for name in names])
         for path in self._paths():
             with pq.ParquetFile(path) as file:
-                yield from file.iter_batches(ROWS, columns=None if columns is None else list(columns))
+                for batch in file.iter_batches(ROWS, columns=names):
+                    yield pa.RecordBatch.from_arrays([batch[name] for name in names], schema=schema)
 
     def take(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
         """Return a few rows by their numbers."""
@@ -202,7 +212,7 @@ class SparkPairs(Pairs):
         """Write the pairs and run.json to a folder, from the cluster; or to a file of this ending, by this process."""
         if Path(directory).suffix.lower() in TABLE_FILES:
             return super().save(directory, spreadsheet=spreadsheet)
-        writers = {name: partial(write_frame, self.pairs) for name in self.files}
+        writers = {name: partial(write_frame, self._rows.ordered) for name in self.files}
         return save_frames(self._rows.session, directory, writers, self.stats, type(self))
 
 
