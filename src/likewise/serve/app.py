@@ -14,12 +14,10 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from likewise.errors import LikewiseError
 from likewise.index import Index
 from likewise.serve.guard import CONTENT_TYPE, Guard, Log, Metrics
 from likewise.serve.lanes import Lane, Pulse
 from likewise.serve.models import (
-    CLOSE,
     AddBody,
     Added,
     Bodies,
@@ -32,7 +30,7 @@ from likewise.serve.models import (
     Removed,
     schema,
 )
-from likewise.serve.refusal import Refusal, error_body, refusal_of
+from likewise.serve.refusal import CLOSE, Refusal, error_body, json_answer
 from likewise.serve.service import Service
 from likewise.serve.settings import READ, WRITE, ServiceSettings, TokenRoles
 
@@ -90,8 +88,7 @@ def make_app(
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.add_middleware(Guard, hosts=settings.hosts, metrics=metrics, log=log)
-    _answer_errors(app, index.where)
+    _answer_errors(app)
 
     # Called by the routes, not dependencies of FastAPI, which take as long as a query.
     def check_reader(request: Request) -> None:
@@ -113,8 +110,8 @@ def make_app(
         body = await bodies.take(request)
         try:
             if way == "query" and len(body) <= SHORT and lane.quick:
-                return _json(lane.run_here(act, body))
-            return _json(await lane.run(act, body))
+                return json_answer(lane.run_here(act, body))
+            return json_answer(await lane.run(act, body))
         finally:
             bodies.give_back(body)
 
@@ -149,7 +146,7 @@ def make_app(
     async def item(request: Request, id: str) -> Response:
         """Return an item as it was added."""
         check_reader(request)
-        return _json(await lanes["query"].run(service.get, _id(request)))
+        return json_answer(await lanes["query"].run(service.get, _id(request)))
 
     @app.delete(
         "/items/{id:path}",
@@ -160,19 +157,19 @@ def make_app(
     async def remove(request: Request, id: str) -> Response:
         """Remove an item."""
         check_writer(request)
-        return _json(await lanes["write"].run(service.remove, _id(request)))
+        return json_answer(await lanes["write"].run(service.remove, _id(request)))
 
     @app.get("/info", response_model=Info, openapi_extra=if_private, responses=_errors(401, 503, 504))
     async def info(request: Request) -> Response:
         """Return the settings of the index and the limits of the service."""
         check_reader(request)
-        return _json(await lanes["status"].run(service.info))
+        return json_answer(await lanes["status"].run(service.info))
 
     @app.get("/health", response_model=Health, responses=_errors(500, 503, 504))
     async def health() -> Response:
         """Return whether the service can read its index; needs no token."""
         await pulse.check()
-        return _json(b'{"status": "ok"}')
+        return json_answer(b'{"status": "ok"}')
 
     @app.get(
         "/metrics",
@@ -196,7 +193,7 @@ def make_app(
     @app.get("/example", include_in_schema=False)
     async def example(request: Request) -> Response:
         check_reader(request)
-        return _json(await lanes["query"].run(service.example))
+        return json_answer(await lanes["query"].run(service.example))
 
     @app.get("/", include_in_schema=False)
     async def start(request: Request) -> Response:
@@ -210,14 +207,12 @@ def make_app(
     async def static(request: Request, name: str) -> Response:
         return page(request, name)
 
+    direct = {("POST", "/query"): query}
+    app.add_middleware(Guard, hosts=settings.hosts, metrics=metrics, log=log, where=index.where, direct=direct)
     described = app.openapi()
     bearer = {"type": "http", "scheme": "bearer", "description": "A token of the service."}
     described["components"]["securitySchemes"] = {SCHEME: bearer}
     return app
-
-
-def _json(body: bytes) -> Response:
-    return Response(body, media_type="application/json")
 
 
 def _id(request: Request) -> str:
@@ -244,24 +239,16 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorAnswer} for status in statuses}
 
 
-def _answer_errors(app: FastAPI, where: str) -> None:
-    """Give all errors one shape."""
-
-    @app.exception_handler(Refusal)
-    async def refused(_: Request, error: Refusal) -> Response:
-        return Response(error.body(), error.status, error.headers, "application/json")
-
-    @app.exception_handler(LikewiseError)
-    async def not_taken(request: Request, error: LikewiseError) -> Response:
-        return await refused(request, refusal_of(error, where))
+def _answer_errors(app: FastAPI) -> None:
+    """Give the errors of FastAPI the shape of refusals."""
 
     @app.exception_handler(HTTPException)
     async def not_found(_: Request, error: HTTPException) -> Response:
-        return Response(error_body(str(error.detail).lower()), error.status_code, error.headers, "application/json")
+        return json_answer(error_body(str(error.detail).lower()), error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def not_valid(_: Request, error: RequestValidationError) -> Response:
-        return Response(error_body("the request is not valid"), 422, media_type="application/json")
+        return json_answer(error_body("the request is not valid"), 422)
 
 
 class PageFiles:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
-from likewise.serve.refusal import Refusal, busy
+from likewise.serve.refusal import CLOSE, Refusal, busy
 from likewise.serve.settings import BODIES, LARGEST_BATCH, MOST_ANSWERS, ServiceSettings
 
 LONGEST_ID = 4096
@@ -185,10 +185,6 @@ def _place(loc: tuple[Any, ...]) -> str:
 def schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the description of a request's body for OpenAPI."""
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}
-
-
-CLOSE = {"Connection": "close"}
-"""The rest of a body that is refused is not read."""
 
 
 class Bodies:

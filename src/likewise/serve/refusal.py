@@ -6,10 +6,14 @@ import json
 import os
 from collections.abc import Mapping
 
+from starlette.responses import Response
+
 from likewise.errors import DamagedError, IncompatibleError, InputError, LikewiseError, OutputError, ParameterError
 
 LONGEST = 500
 """Characters of a message."""
+CLOSE = {"Connection": "close"}
+"""The rest of a body that is refused is not read."""
 
 
 class Refusal(Exception):
@@ -20,9 +24,14 @@ class Refusal(Exception):
         self.status = status
         self.headers = dict(headers or {})
 
-    def body(self) -> bytes:
+    def answer(self) -> Response:
         """Return the answer."""
-        return error_body(str(self))
+        return json_answer(error_body(str(self)), self.status, self.headers)
+
+
+def json_answer(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer that is JSON."""
+    return Response(body, status, headers, "application/json")
 
 
 def error_body(message: str) -> bytes:
