@@ -117,7 +117,7 @@ class LmdbDatabase:
             now = os.stat(self._path)
         except OSError:
             return  # it was replaced: what is open stays
-        if not os.path.samestat(now, before):
+        if now.st_size == before.st_size or not os.path.samestat(now, before):
             return
         if now.st_size < before.st_size:
             raise DamagedError(

@@ -156,7 +156,7 @@ def check_values(body: bytes, most: int) -> None:
     Traceback (most recent call last):
     likewise.serve.refusal.Refusal: the body has more than 4 values; send fewer items at a time
     """
-    if sum(map(body.count, MARKS)) <= 2 * most:
+    if len(body) <= 2 * most or sum(map(body.count, MARKS)) <= 2 * most:
         return
     if next(islice(TOKEN.finditer(body), 2 * most, None), None) is not None:
         raise Refusal(413, f"the body has more than {most:,} values; send fewer items at a time")

@@ -13,12 +13,14 @@ from likewise.errors import IncompatibleError, InputError
 from likewise.index import Index
 from likewise.index.item_ids import as_ids, fitted_ids
 from likewise.index.vector_scheme import VectorScheme
+from likewise.index.view import IndexView
 from likewise.serve.models import LONGEST_ID, AddBody, QueryBody, parsed
 from likewise.serve.refusal import Refusal
 from likewise.serve.settings import MOST_ANSWERS, OWNER, ServiceSettings, TokenRoles
 
 EXAMPLES, EXAMPLE_LENGTH = 20, 600
 """Of so many items the one whose length is nearest to so many characters is the example of the page."""
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 class Service:
@@ -70,10 +72,10 @@ class Service:
             raise Refusal(422, "this index holds vectors: give 'items', lists of numbers")
         given = self._given(items)
         asked_for = asked.k, asked.threshold, asked.measure, asked.within
-        queries, ids, values = self.index.answers(given, *asked_for, None)
+        queries, ids, values = self.index.answers(given, *asked_for, None, IndexView.id_list)
         measured = self.index.scheme.measured
         answers: list[list[dict[str, Any]]] = [[] for _ in items]
-        for query, id, value in zip(queries.tolist(), ids.to_pylist(), values.tolist(), strict=True):
+        for query, id, value in zip(queries.tolist(), ids, values.tolist(), strict=True):
             answers[query].append({"id": id, measured: value})
         return _packed({"answers": answers})
 
@@ -204,4 +206,4 @@ def _no_item(path: str) -> Refusal:
 
 
 def _packed(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return _json(value).encode()
