@@ -8,6 +8,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +32,7 @@ READERS = 1022
 """Snapshots at a time, in all processes; each takes 64 bytes of the lock file."""
 
 
+@cache
 def lmdb_module() -> Any:
     """Import LMDB when it is needed."""
     import lmdb

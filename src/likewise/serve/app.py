@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope
 
 from likewise.index import Index
 from likewise.serve.guard import CONTENT_TYPE, Guard, Log, Metrics
@@ -30,7 +31,7 @@ from likewise.serve.models import (
     Removed,
     schema,
 )
-from likewise.serve.refusal import CLOSE, Refusal, error_body, json_answer
+from likewise.serve.refusal import CLOSE, Refusal, error_body, header_of, json_answer
 from likewise.serve.service import Service
 from likewise.serve.settings import READ, WRITE, ServiceSettings, TokenRoles
 
@@ -91,29 +92,33 @@ def make_app(
     _answer_errors(app)
 
     # Called by the routes, not dependencies of FastAPI, which take as long as a query.
-    def check_reader(request: Request) -> None:
+    def check_reader(scope: Scope) -> None:
         if settings.private:
-            _check_token(tokens, request, READ)
+            _check_token(tokens, scope, READ)
 
-    def check_writer(request: Request) -> None:
+    def check_writer(scope: Scope) -> None:
         if not tokens.writable:
             raise Refusal(403, "this service is read-only: it has no token that may write", CLOSE)
-        _check_token(tokens, request, WRITE)
+        _check_token(tokens, scope, WRITE)
 
     needs_token: dict[str, Any] = {"security": [{SCHEME: []}]}
     if_private = needs_token if settings.private else {}
 
-    async def with_body(way: str, request: Request, act: Callable[[bytes], bytes]) -> Response:
+    async def with_body(way: str, scope: Scope, receive: Receive, act: Callable[[bytes], bytes]) -> bytes:
         """Answer a request by its body, which is read only if there is room in its lane."""
         lane = lanes[way]
         lane.check_room()
-        body = await bodies.take(request)
+        body = await bodies.take(scope, receive)
         try:
             if way == "query" and len(body) <= SHORT and lane.quick:
-                return json_answer(lane.run_here(act, body))
-            return json_answer(await lane.run(act, body))
+                return lane.run_here(act, body)
+            return await lane.run(act, body)
         finally:
             bodies.give_back(body)
+
+    async def ask(scope: Scope, receive: Receive) -> bytes:
+        check_reader(scope)
+        return await with_body("query", scope, receive, service.query)
 
     @app.post(
         "/query",
@@ -123,8 +128,7 @@ def make_app(
     )
     async def query(request: Request) -> Response:
         """Return the items of the index that are similar to these, for each the most similar first."""
-        check_reader(request)
-        return await with_body("query", request, service.query)
+        return json_answer(await ask(request.scope, request.receive))
 
     @app.post(
         "/items",
@@ -134,8 +138,8 @@ def make_app(
     )
     async def add(request: Request) -> Response:
         """Add items. They are on disk, and found by queries, when the answer arrives."""
-        check_writer(request)
-        return await with_body("write", request, service.add)
+        check_writer(request.scope)
+        return json_answer(await with_body("write", request.scope, request.receive, service.add))
 
     @app.get(
         "/items/{id:path}",
@@ -145,7 +149,7 @@ def make_app(
     )
     async def item(request: Request, id: str) -> Response:
         """Return an item as it was added."""
-        check_reader(request)
+        check_reader(request.scope)
         return json_answer(await lanes["query"].run(service.get, _id(request)))
 
     @app.delete(
@@ -156,13 +160,13 @@ def make_app(
     )
     async def remove(request: Request, id: str) -> Response:
         """Remove an item."""
-        check_writer(request)
+        check_writer(request.scope)
         return json_answer(await lanes["write"].run(service.remove, _id(request)))
 
     @app.get("/info", response_model=Info, openapi_extra=if_private, responses=_errors(401, 503, 504))
     async def info(request: Request) -> Response:
         """Return the settings of the index and the limits of the service."""
-        check_reader(request)
+        check_reader(request.scope)
         return json_answer(await lanes["status"].run(service.info))
 
     @app.get("/health", response_model=Health, responses=_errors(500, 503, 504))
@@ -179,7 +183,7 @@ def make_app(
     )
     async def prometheus(request: Request) -> Response:
         """Return counters in the text format of Prometheus."""
-        check_reader(request)
+        check_reader(request.scope)
         items = await lanes["status"].run(service.count)
         text = metrics.text(items, {name: lane.inside for name, lane in lanes.items()})
         return Response(text, media_type=CONTENT_TYPE)
@@ -192,7 +196,7 @@ def make_app(
 
     @app.get("/example", include_in_schema=False)
     async def example(request: Request) -> Response:
-        check_reader(request)
+        check_reader(request.scope)
         return json_answer(await lanes["query"].run(service.example))
 
     @app.get("/", include_in_schema=False)
@@ -207,7 +211,7 @@ def make_app(
     async def static(request: Request, name: str) -> Response:
         return page(request, name)
 
-    direct = {("POST", "/query"): query}
+    direct = {("POST", "/query"): ask}
     app.add_middleware(Guard, hosts=settings.hosts, metrics=metrics, log=log, where=index.where, direct=direct)
     described = app.openapi()
     bearer = {"type": "http", "scheme": "bearer", "description": "A token of the service."}
@@ -224,9 +228,9 @@ def _id(request: Request) -> str:
         raise Refusal(400, "the id is not valid UTF-8") from error
 
 
-def _check_token(tokens: TokenRoles, request: Request, needed: str) -> None:
+def _check_token(tokens: TokenRoles, scope: Scope, needed: str) -> None:
     """Raise unless the request carries a token that allows it."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    scheme, _, given = header_of(scope, b"authorization").partition(" ")
     role = tokens.role(given.strip()) if scheme.lower() == "bearer" else None
     if role is None:
         message = "this needs a token of the service, in the header Authorization: Bearer TOKEN"

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import Request
+from starlette.types import Receive, Scope
 
-from likewise.serve.refusal import CLOSE, Refusal, busy
+from likewise.serve.refusal import CLOSE, Refusal, busy, header_of
 from likewise.serve.settings import BODIES, LARGEST_BATCH, MOST_ANSWERS, ServiceSettings
 
 LONGEST_ID = 4096
@@ -196,14 +196,14 @@ class Bodies:
         self._timeout = settings.timeout
         self._held = 0
 
-    async def take(self, request: Request) -> bytes:
+    async def take(self, scope: Scope, receive: Receive) -> bytes:
         """Return the body of a request; it counts until it is given back."""
-        self._check_head(request)
+        self._check_head(scope)
         size, parts, more = 0, list[bytes](), True
         try:
             async with asyncio.timeout(self._timeout):
                 while more:
-                    message = await request.receive()
+                    message = await receive()
                     if message["type"] == "http.disconnect":
                         raise Refusal(400, "the connection was closed before the body had arrived", CLOSE)
                     part, more = message.get("body", b""), message.get("more_body", False)
@@ -227,15 +227,14 @@ class Bodies:
         """Forget a body, whose request is answered."""
         self._held -= len(body)
 
-    def _check_head(self, request: Request) -> None:
+    def _check_head(self, scope: Scope) -> None:
         """Raise if the head of a request says that its body cannot be taken."""
-        headers = request.headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = header_of(scope, b"content-type").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refusal(415, "the body must be JSON, with the header Content-Type: application/json", CLOSE)
-        if headers.get("content-encoding", "identity").lower() != "identity":
+        if header_of(scope, b"content-encoding", "identity").lower() != "identity":
             raise Refusal(415, "compressed bodies are not accepted", CLOSE)
-        length = headers.get("content-length", "")
+        length = header_of(scope, b"content-length")
         if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > self._limit):
             raise self._too_large()
 

@@ -1,4 +1,5 @@
-"""Requests that are not answered: one exception, and one shape of JSON, for all of them."""
+"""What routes have in common: a header of a request, an answer in JSON, and one exception, and one shape of it, for all
+that is refused."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import os
 from collections.abc import Mapping
 
 from starlette.responses import Response
+from starlette.types import Scope
 
 from likewise.errors import DamagedError, IncompatibleError, InputError, LikewiseError, OutputError, ParameterError
 
@@ -43,6 +45,14 @@ def error_body(message: str) -> bytes:
     line = " ".join(message.split())
     line = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
     return json.dumps({"error": line}).encode()
+
+
+def header_of(scope: Scope, name: bytes, default: str = "") -> str:
+    """Return a header of a request, the first of this name."""
+    for known, value in scope["headers"]:
+        if known == name:
+            return str(value, "latin-1")
+    return default
 
 
 def busy(message: str) -> Refusal:

@@ -28,6 +28,7 @@ class Service:
 
     def __init__(self, index: Index, settings: ServiceSettings, tokens: TokenRoles | None = None) -> None:
         self.index = index
+        self._vectors = index.scheme if isinstance(index.scheme, VectorScheme) else None
         self.settings = settings
         self.tokens = tokens or TokenRoles(settings.token, settings.token_file)
 
@@ -64,11 +65,11 @@ class Service:
         asked = parsed(QueryBody, body, self.settings.values_limit)
         if (asked.text is None) == (asked.items is None):
             raise Refusal(422, "a query has either 'text', one document, or 'items', a list")
-        items: list[Any] = list(asked.items) if asked.items is not None else [asked.text]
+        items: list[Any] = [asked.text] if asked.items is None else asked.items
         self._check_batch(items)
         if len(items) * asked.k > MOST_ANSWERS:
             raise Refusal(422, f"{len(items):,} items with k = {asked.k:,} may have more than {MOST_ANSWERS:,} answers")
-        if isinstance(self.index.scheme, VectorScheme) and asked.text is not None:
+        if self._vectors is not None and asked.text is not None:
             raise Refusal(422, "this index holds vectors: give 'items', lists of numbers")
         given = self._given(items)
         asked_for = asked.k, asked.threshold, asked.measure, asked.within
@@ -148,8 +149,8 @@ class Service:
 
     def _given(self, items: list[Any]) -> Any:
         """Return items as the index takes them: lists of numbers as an array, if it holds vectors."""
-        scheme = self.index.scheme
-        if not isinstance(scheme, VectorScheme) or not items:
+        scheme = self._vectors
+        if scheme is None or not items:
             return items
         for number, item in enumerate(items):
             if not isinstance(item, list) or not item or any(isinstance(one, str) for one in item):
