@@ -5,11 +5,14 @@ import threading
 import time
 
 import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from likewise import Index, LikewiseError, OutputError, ParameterError
-from likewise.serve import ServiceSettings
+from likewise.index.view import FEW
+from likewise.serve import ServiceSettings, make_app
 from service_process import BASE, BEARER, TEXTS, TOKEN
 
 JSON = {"Content-Type": "application/json"}
@@ -33,6 +36,30 @@ def test_answers_are_those_of_the_index_best_first(client, index):
     assert answer.json() == {"answers": expected}
     assert [one["id"] for one in expected[0]] == ["rose", "roses"]
     assert expected[1] == []
+
+
+@pytest.mark.parametrize("names", [range, lambda *ends: [f"shelf/ü{number}" for number in range(*ends)]])
+def test_few_answers_and_many_have_the_ids_of_the_index(tmp_path, client_of, names):
+    with Index.create(tmp_path / "many", shingle="words:2", threshold=0.3) as index:
+        for first in (0, 20):
+            items = ["a rose is a rose " + "x " * (number % 3) for number in range(20)]
+            index.add(list(names(first, first + 20)), items)
+        client = client_of(index)
+        for k in (1, FEW, FEW + 1, 40):
+            expected = index.query("a rose is a rose", k).column("id_b").to_pylist()
+            answer = client.post("/query", json={"text": "a rose is a rose", "k": k}).json()["answers"][0]
+            assert [one["id"] for one in answer] == expected
+            assert len(expected) == k
+
+
+def test_a_service_that_is_mounted_answers_the_same(client, index):
+    outer = FastAPI()
+    outer.mount("/library", make_app(index, ServiceSettings(token=TOKEN)))
+    mounted = TestClient(outer, base_url=BASE)
+    for body in ({"text": TEXTS["rose"]}, {"text": 7}, {"text": "a", "threshold": 0.1}):
+        one, other = client.post("/query", json=body), mounted.post("/library/query", json=body)
+        assert (one.status_code, one.content) == (other.status_code, other.content)
+        assert sorted(one.headers.items()) == sorted(other.headers.items())
 
 
 def test_one_text_k_and_threshold(client):

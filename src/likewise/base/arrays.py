@@ -28,7 +28,7 @@ def as_bytes(buffer: Any) -> Bytes:
         data: Bytes = np.zeros(0, np.uint8)
     else:
         data = np.frombuffer(buffer, np.uint8)
-        if data.__array_interface__["data"][0] % 8:
+        if pa.py_buffer(buffer).address % 8:
             data = data.copy()
     data.flags.writeable = False
     return data

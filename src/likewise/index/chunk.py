@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, Sets, TextChunk, concatenate
 from likewise.errors import DamagedError
-from likewise.index.item_ids import ids_from_values, ids_to_values
+from likewise.index.item_ids import id_from_values, ids_from_values, ids_to_values
 
 Arrays = dict[str, NDArray[Any]]
 BLOCK = 1 << 16
@@ -79,6 +79,10 @@ class ChunkData:
     def ids(self, rows: Ints) -> Any:
         """Return the ids of some rows."""
         return ids_from_values(self.arrays, rows)
+
+    def id(self, row: int) -> int | str:
+        """Return the id of a row."""
+        return id_from_values(self.arrays, row)
 
     def _block(self, block: int) -> tuple[int, bytes]:
         """Return where the documents of a block begin, and their bytes."""

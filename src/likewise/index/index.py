@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,7 @@ from likewise.index.store import (
 from likewise.index.view import OF_IDS, OF_QUERIES, IndexView
 from likewise.shingle import Shingler
 
+T = TypeVar("T")
 OWNER = "Index"
 STREAMED = 1 << 14
 """Items of a stream that are added at a time, each time as a segment of their own."""
@@ -349,21 +350,29 @@ class Index:
             is found; an empty query has none.
         """
         names = None if ids is None else as_ids(ids, f"{OWNER}.query")
-        query, found, value = self.answers(items, k, threshold, measure, within, names)
+        query, found, value = self.answers(items, k, threshold, measure, within, names, IndexView.ids)
         left = to_arrow(query) if names is None else names.take(to_arrow(query))
         return pa.Table.from_arrays([left, found, to_arrow(value)], ["id_a", "id_b", self.scheme.measured])
 
     def answers(
-        self, items: Any, k: int | None, threshold: float | None, measure: str | None, within: float | None, ids: Any
-    ) -> tuple[Ints, Any, NDArray[np.float64]]:
-        """Return what `query` makes a table of: the numbers of queries, the ids of items, similarities or distances."""
+        self,
+        items: Any,
+        k: int | None,
+        threshold: float | None,
+        measure: str | None,
+        within: float | None,
+        ids: Any,
+        named: Callable[[IndexView, Ints], T],
+    ) -> tuple[Ints, T, NDArray[np.float64]]:
+        """Return what `query` makes a table of: the numbers of queries, the ids of items as `named` returns them,
+        similarities or distances."""
         owner = f"{OWNER}.query"
         best, scheme = 0 if k is None else checks.whole(owner, "k", k), self.scheme
         question = scheme.question(owner, self.where, best, threshold, measure, within)
         with self._store.read() as snapshot:
             view = self._seen(snapshot, OF_QUERIES)
             query, row, value = scheme.answers(view, items, question, ids, owner, self.threads)
-            return query, view.ids(row), value
+            return query, named(view, row), value
 
     def remove(self, ids: Any, *, missing: str = "error") -> int:
         """Remove the items with these ids, all of them or, if there is an error, none; return how many.

@@ -94,6 +94,16 @@ def ids_from_values(values: Mapping[str, Any], rows: Ints) -> Any:
     return every.take(to_arrow(rows))
 
 
+def id_from_values(values: Mapping[str, Any], row: int) -> int | str:
+    """Return the id of a row of a chunk."""
+    ids = values["ids"]
+    if "id_offsets" not in values:
+        return int(ids.view(np.int64)[row])
+    begin, end = values["id_offsets"][row : row + 2].tolist()
+    text: str = ids[begin:end].tobytes().decode()
+    return text
+
+
 def new_ids(start: int, count: int) -> Any:
     """Return the ids of items that are given without."""
     if start + count >= LAST:

@@ -8,6 +8,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +32,7 @@ READERS = 1022
 """Snapshots at a time, in all processes; each takes 64 bytes of the lock file."""
 
 
+@cache
 def lmdb_module() -> Any:
     """Import LMDB when it is needed."""
     import lmdb
@@ -117,7 +119,7 @@ class LmdbDatabase:
             now = os.stat(self._path)
         except OSError:
             return  # it was replaced: what is open stays
-        if not os.path.samestat(now, before):
+        if now.st_size == before.st_size or not os.path.samestat(now, before):
             return
         if now.st_size < before.st_size:
             raise DamagedError(

@@ -100,12 +100,13 @@ class LmdbReading:
         store, lmdb = self._store, lmdb_module()
         for _ in range(ATTEMPTS):
             database, transaction = store.enter(), None
-            again: Callable[[], None] = partial(store.move, database)
+            again: Callable[[], None]
             try:
                 transaction = begun(database)
                 if transaction.get(REPLACED) is None:
                     self._end = transaction.abort, database.leave
                     return LmdbSnapshot(transaction, (database, database.epoch, transaction.id()))
+                again = partial(store.move, database)
             except lmdb.MapResizedError:
                 again = partial(database.resize, 0)
             except lmdb.Error as error:

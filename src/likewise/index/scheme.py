@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from likewise.base.arrays import Hashes, Ints, Sets
 from likewise.errors import IncompatibleError, ParameterError
@@ -32,8 +32,7 @@ class ItemBatch:
     shape: VectorShape | None = None
 
 
-@dataclass(frozen=True)
-class IndexQuestion:
+class IndexQuestion(NamedTuple):
     """What is asked of each query: the measure, the least similarity or the largest distance, and the most answers."""
 
     measure: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
@@ -41,6 +42,8 @@ OF_QUERIES = (
     "words", "vectors", "bits",
 )  # fmt: skip
 """Arrays that queries read."""
+FEW = 10
+"""Ids up to which each is taken by itself, which takes less than an Arrow array of so many strings."""
 OF_IDS = ("id_hashes", "id_rows", "dead")
 """Arrays of a segment that tell where an id is."""
 OF_MERGING = ("keys", "sets", "digests", "id_hashes", "id_rows", "shingles", "owners", "groups", "members", "dead")
@@ -275,6 +278,13 @@ class IndexView:
         back[order] = np.arange(len(rows))
         return pa.concat_arrays(parts).take(to_arrow(back))
 
+    def id_list(self, rows: Ints) -> list[int | str]:
+        """Return the ids of rows of the whole index, in this order, as Python has them."""
+        if len(rows) > FEW:
+            many: list[int | str] = self.ids(rows).to_pylist()
+            return many
+        return [chunk.id(within) for chunk, within in map(self.chunk_at, rows.tolist())]
+
     def first_ids(self, count: int) -> Any:
         """Return the ids of the first items that were not removed."""
         rows = np.zeros(0, np.int64)
@@ -287,7 +297,7 @@ class IndexView:
     def chunk_at(self, row: int) -> tuple[ChunkData, int]:
         """Return the chunk that holds a row, and the row within it."""
         firsts, chunks = self._layout
-        number = int(np.searchsorted(firsts, row, side="right")) - 1
+        number = bisect_right(firsts, row) - 1
         return chunks[number], row - int(firsts[number])
 
     def find(self, ids: Any) -> Ints:

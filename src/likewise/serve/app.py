@@ -13,13 +13,12 @@ from urllib.parse import unquote_to_bytes
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope
 
-from likewise.errors import LikewiseError
 from likewise.index import Index
 from likewise.serve.guard import CONTENT_TYPE, Guard, Log, Metrics
 from likewise.serve.lanes import Lane, Pulse
 from likewise.serve.models import (
-    CLOSE,
     AddBody,
     Added,
     Bodies,
@@ -32,7 +31,7 @@ from likewise.serve.models import (
     Removed,
     schema,
 )
-from likewise.serve.refusal import Refusal, error_body, refusal_of
+from likewise.serve.refusal import CLOSE, Refusal, error_body, header_of, json_answer
 from likewise.serve.service import Service
 from likewise.serve.settings import READ, WRITE, ServiceSettings, TokenRoles
 
@@ -90,33 +89,36 @@ def make_app(
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.add_middleware(Guard, hosts=settings.hosts, metrics=metrics, log=log)
-    _answer_errors(app, index.where)
+    _answer_errors(app)
 
     # Called by the routes, not dependencies of FastAPI, which take as long as a query.
-    def check_reader(request: Request) -> None:
+    def check_reader(scope: Scope) -> None:
         if settings.private:
-            _check_token(tokens, request, READ)
+            _check_token(tokens, scope, READ)
 
-    def check_writer(request: Request) -> None:
+    def check_writer(scope: Scope) -> None:
         if not tokens.writable:
             raise Refusal(403, "this service is read-only: it has no token that may write", CLOSE)
-        _check_token(tokens, request, WRITE)
+        _check_token(tokens, scope, WRITE)
 
     needs_token: dict[str, Any] = {"security": [{SCHEME: []}]}
     if_private = needs_token if settings.private else {}
 
-    async def with_body(way: str, request: Request, act: Callable[[bytes], bytes]) -> Response:
+    async def with_body(way: str, scope: Scope, receive: Receive, act: Callable[[bytes], bytes]) -> bytes:
         """Answer a request by its body, which is read only if there is room in its lane."""
         lane = lanes[way]
         lane.check_room()
-        body = await bodies.take(request)
+        body = await bodies.take(scope, receive)
         try:
             if way == "query" and len(body) <= SHORT and lane.quick:
-                return _json(lane.run_here(act, body))
-            return _json(await lane.run(act, body))
+                return lane.run_here(act, body)
+            return await lane.run(act, body)
         finally:
             bodies.give_back(body)
+
+    async def ask(scope: Scope, receive: Receive) -> bytes:
+        check_reader(scope)
+        return await with_body("query", scope, receive, service.query)
 
     @app.post(
         "/query",
@@ -126,8 +128,7 @@ def make_app(
     )
     async def query(request: Request) -> Response:
         """Return the items of the index that are similar to these, for each the most similar first."""
-        check_reader(request)
-        return await with_body("query", request, service.query)
+        return json_answer(await ask(request.scope, request.receive))
 
     @app.post(
         "/items",
@@ -137,8 +138,8 @@ def make_app(
     )
     async def add(request: Request) -> Response:
         """Add items. They are on disk, and found by queries, when the answer arrives."""
-        check_writer(request)
-        return await with_body("write", request, service.add)
+        check_writer(request.scope)
+        return json_answer(await with_body("write", request.scope, request.receive, service.add))
 
     @app.get(
         "/items/{id:path}",
@@ -148,8 +149,8 @@ def make_app(
     )
     async def item(request: Request, id: str) -> Response:
         """Return an item as it was added."""
-        check_reader(request)
-        return _json(await lanes["query"].run(service.get, _id(request)))
+        check_reader(request.scope)
+        return json_answer(await lanes["query"].run(service.get, _id(request)))
 
     @app.delete(
         "/items/{id:path}",
@@ -159,20 +160,20 @@ def make_app(
     )
     async def remove(request: Request, id: str) -> Response:
         """Remove an item."""
-        check_writer(request)
-        return _json(await lanes["write"].run(service.remove, _id(request)))
+        check_writer(request.scope)
+        return json_answer(await lanes["write"].run(service.remove, _id(request)))
 
     @app.get("/info", response_model=Info, openapi_extra=if_private, responses=_errors(401, 503, 504))
     async def info(request: Request) -> Response:
         """Return the settings of the index and the limits of the service."""
-        check_reader(request)
-        return _json(await lanes["status"].run(service.info))
+        check_reader(request.scope)
+        return json_answer(await lanes["status"].run(service.info))
 
     @app.get("/health", response_model=Health, responses=_errors(500, 503, 504))
     async def health() -> Response:
         """Return whether the service can read its index; needs no token."""
         await pulse.check()
-        return _json(b'{"status": "ok"}')
+        return json_answer(b'{"status": "ok"}')
 
     @app.get(
         "/metrics",
@@ -182,7 +183,7 @@ def make_app(
     )
     async def prometheus(request: Request) -> Response:
         """Return counters in the text format of Prometheus."""
-        check_reader(request)
+        check_reader(request.scope)
         items = await lanes["status"].run(service.count)
         text = metrics.text(items, {name: lane.inside for name, lane in lanes.items()})
         return Response(text, media_type=CONTENT_TYPE)
@@ -195,8 +196,8 @@ def make_app(
 
     @app.get("/example", include_in_schema=False)
     async def example(request: Request) -> Response:
-        check_reader(request)
-        return _json(await lanes["query"].run(service.example))
+        check_reader(request.scope)
+        return json_answer(await lanes["query"].run(service.example))
 
     @app.get("/", include_in_schema=False)
     async def start(request: Request) -> Response:
@@ -210,14 +211,12 @@ def make_app(
     async def static(request: Request, name: str) -> Response:
         return page(request, name)
 
+    direct = {("POST", "/query"): ask}
+    app.add_middleware(Guard, hosts=settings.hosts, metrics=metrics, log=log, where=index.where, direct=direct)
     described = app.openapi()
     bearer = {"type": "http", "scheme": "bearer", "description": "A token of the service."}
     described["components"]["securitySchemes"] = {SCHEME: bearer}
     return app
-
-
-def _json(body: bytes) -> Response:
-    return Response(body, media_type="application/json")
 
 
 def _id(request: Request) -> str:
@@ -229,9 +228,9 @@ def _id(request: Request) -> str:
         raise Refusal(400, "the id is not valid UTF-8") from error
 
 
-def _check_token(tokens: TokenRoles, request: Request, needed: str) -> None:
+def _check_token(tokens: TokenRoles, scope: Scope, needed: str) -> None:
     """Raise unless the request carries a token that allows it."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    scheme, _, given = header_of(scope, b"authorization").partition(" ")
     role = tokens.role(given.strip()) if scheme.lower() == "bearer" else None
     if role is None:
         message = "this needs a token of the service, in the header Authorization: Bearer TOKEN"
@@ -244,24 +243,16 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorAnswer} for status in statuses}
 
 
-def _answer_errors(app: FastAPI, where: str) -> None:
-    """Give all errors one shape."""
-
-    @app.exception_handler(Refusal)
-    async def refused(_: Request, error: Refusal) -> Response:
-        return Response(error.body(), error.status, error.headers, "application/json")
-
-    @app.exception_handler(LikewiseError)
-    async def not_taken(request: Request, error: LikewiseError) -> Response:
-        return await refused(request, refusal_of(error, where))
+def _answer_errors(app: FastAPI) -> None:
+    """Give the errors of FastAPI the shape of refusals."""
 
     @app.exception_handler(HTTPException)
     async def not_found(_: Request, error: HTTPException) -> Response:
-        return Response(error_body(str(error.detail).lower()), error.status_code, error.headers, "application/json")
+        return json_answer(error_body(str(error.detail).lower()), error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def not_valid(_: Request, error: RequestValidationError) -> Response:
-        return Response(error_body("the request is not valid"), 422, media_type="application/json")
+        return json_answer(error_body("the request is not valid"), 422)
 
 
 class PageFiles:

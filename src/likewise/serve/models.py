@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import Request
+from starlette.types import Receive, Scope
 
-from likewise.serve.refusal import Refusal, busy
+from likewise.serve.refusal import CLOSE, Refusal, busy, header_of
 from likewise.serve.settings import BODIES, LARGEST_BATCH, MOST_ANSWERS, ServiceSettings
 
 LONGEST_ID = 4096
@@ -156,7 +156,7 @@ def check_values(body: bytes, most: int) -> None:
     Traceback (most recent call last):
     likewise.serve.refusal.Refusal: the body has more than 4 values; send fewer items at a time
     """
-    if sum(map(body.count, MARKS)) <= 2 * most:
+    if len(body) <= 2 * most or sum(map(body.count, MARKS)) <= 2 * most:
         return
     if next(islice(TOKEN.finditer(body), 2 * most, None), None) is not None:
         raise Refusal(413, f"the body has more than {most:,} values; send fewer items at a time")
@@ -187,8 +187,9 @@ def schema(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}
 
 
-CLOSE = {"Connection": "close"}
-"""The rest of a body that is refused is not read."""
+HERE = "likewise.here"
+"""The extension of ASGI by which the server says that the whole body has arrived with the head: it needs no limit of
+time, which takes as long as a third of a query."""
 
 
 class Bodies:
@@ -200,46 +201,52 @@ class Bodies:
         self._timeout = settings.timeout
         self._held = 0
 
-    async def take(self, request: Request) -> bytes:
+    async def take(self, scope: Scope, receive: Receive) -> bytes:
         """Return the body of a request; it counts until it is given back."""
-        self._check_head(request)
-        size, parts, more = 0, list[bytes](), True
+        self._check_head(scope)
+        if HERE in scope.get("extensions", ()):
+            return await self._joined(receive)
         try:
             async with asyncio.timeout(self._timeout):
-                while more:
-                    message = await request.receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refusal(400, "the connection was closed before the body had arrived", CLOSE)
-                    part, more = message.get("body", b""), message.get("more_body", False)
-                    size += len(part)
-                    self._held += len(part)
-                    if size > self._limit:
-                        raise self._too_large()
-                    if self._held > self._total:
-                        error = busy("busy: too many large requests at a time; try again in a moment")
-                        error.headers.update(CLOSE)
-                        raise error
-                    parts.append(part)
+                return await self._joined(receive)
+        except TimeoutError as error:
+            raise Refusal(408, f"the body did not arrive within {self._timeout:g} s", CLOSE) from error
+
+    async def _joined(self, receive: Receive) -> bytes:
+        """Return the parts of a body as one."""
+        size, parts, more = 0, list[bytes](), True
+        try:
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refusal(400, "the connection was closed before the body had arrived", CLOSE)
+                part, more = message.get("body", b""), message.get("more_body", False)
+                size += len(part)
+                self._held += len(part)
+                if size > self._limit:
+                    raise self._too_large()
+                if self._held > self._total:
+                    error = busy("busy: too many large requests at a time; try again in a moment")
+                    error.headers.update(CLOSE)
+                    raise error
+                parts.append(part)
             return b"".join(parts)
-        except BaseException as error:
+        except BaseException:
             self._held -= size
-            if isinstance(error, TimeoutError):
-                raise Refusal(408, f"the body did not arrive within {self._timeout:g} s", CLOSE) from error
             raise
 
     def give_back(self, body: bytes) -> None:
         """Forget a body, whose request is answered."""
         self._held -= len(body)
 
-    def _check_head(self, request: Request) -> None:
+    def _check_head(self, scope: Scope) -> None:
         """Raise if the head of a request says that its body cannot be taken."""
-        headers = request.headers
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = header_of(scope, b"content-type").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refusal(415, "the body must be JSON, with the header Content-Type: application/json", CLOSE)
-        if headers.get("content-encoding", "identity").lower() != "identity":
+        if header_of(scope, b"content-encoding", "identity").lower() != "identity":
             raise Refusal(415, "compressed bodies are not accepted", CLOSE)
-        length = headers.get("content-length", "")
+        length = header_of(scope, b"content-length")
         if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > self._limit):
             raise self._too_large()
 

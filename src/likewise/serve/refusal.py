@@ -1,4 +1,5 @@
-"""Requests that are not answered: one exception, and one shape of JSON, for all of them."""
+"""What routes have in common: a header of a request, an answer in JSON, and one exception, and one shape of it, for all
+that is refused."""
 
 from __future__ import annotations
 
@@ -6,10 +7,15 @@ import json
 import os
 from collections.abc import Mapping
 
+from starlette.responses import Response
+from starlette.types import Scope
+
 from likewise.errors import DamagedError, IncompatibleError, InputError, LikewiseError, OutputError, ParameterError
 
 LONGEST = 500
 """Characters of a message."""
+CLOSE = {"Connection": "close"}
+"""The rest of a body that is refused is not read."""
 
 
 class Refusal(Exception):
@@ -20,9 +26,14 @@ class Refusal(Exception):
         self.status = status
         self.headers = dict(headers or {})
 
-    def body(self) -> bytes:
+    def answer(self) -> Response:
         """Return the answer."""
-        return error_body(str(self))
+        return json_answer(error_body(str(self)), self.status, self.headers)
+
+
+def json_answer(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer that is JSON."""
+    return Response(body, status, headers, "application/json")
 
 
 def error_body(message: str) -> bytes:
@@ -34,6 +45,14 @@ def error_body(message: str) -> bytes:
     line = " ".join(message.split())
     line = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
     return json.dumps({"error": line}).encode()
+
+
+def header_of(scope: Scope, name: bytes, default: str = "") -> str:
+    """Return a header of a request, the first of this name."""
+    for known, value in scope["headers"]:
+        if known == name:
+            return str(value, "latin-1")
+    return default
 
 
 def busy(message: str) -> Refusal:

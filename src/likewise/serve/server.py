@@ -33,6 +33,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from likewise.errors import MissingInput, OutputError, ParameterError
 from likewise.serve.guard import Log
+from likewise.serve.models import HERE
 
 BACKLOG = 4096
 """Connections that the system keeps until they are accepted."""
@@ -300,6 +301,7 @@ class Connection(H11Protocol):
         super().handle_events()
         if self.cycle is not before:
             self.since = self.loop.time()
+            self.scope["extensions"] = {} if self.cycle.more_body else {HERE: {}}
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

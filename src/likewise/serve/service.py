@@ -13,12 +13,14 @@ from likewise.errors import IncompatibleError, InputError
 from likewise.index import Index
 from likewise.index.item_ids import as_ids, fitted_ids
 from likewise.index.vector_scheme import VectorScheme
+from likewise.index.view import IndexView
 from likewise.serve.models import LONGEST_ID, AddBody, QueryBody, parsed
 from likewise.serve.refusal import Refusal
 from likewise.serve.settings import MOST_ANSWERS, OWNER, ServiceSettings, TokenRoles
 
 EXAMPLES, EXAMPLE_LENGTH = 20, 600
 """Of so many items the one whose length is nearest to so many characters is the example of the page."""
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 class Service:
@@ -26,6 +28,7 @@ class Service:
 
     def __init__(self, index: Index, settings: ServiceSettings, tokens: TokenRoles | None = None) -> None:
         self.index = index
+        self._vectors = index.scheme if isinstance(index.scheme, VectorScheme) else None
         self.settings = settings
         self.tokens = tokens or TokenRoles(settings.token, settings.token_file)
 
@@ -62,18 +65,18 @@ class Service:
         asked = parsed(QueryBody, body, self.settings.values_limit)
         if (asked.text is None) == (asked.items is None):
             raise Refusal(422, "a query has either 'text', one document, or 'items', a list")
-        items: list[Any] = list(asked.items) if asked.items is not None else [asked.text]
+        items: list[Any] = [asked.text] if asked.items is None else asked.items
         self._check_batch(items)
         if len(items) * asked.k > MOST_ANSWERS:
             raise Refusal(422, f"{len(items):,} items with k = {asked.k:,} may have more than {MOST_ANSWERS:,} answers")
-        if isinstance(self.index.scheme, VectorScheme) and asked.text is not None:
+        if self._vectors is not None and asked.text is not None:
             raise Refusal(422, "this index holds vectors: give 'items', lists of numbers")
         given = self._given(items)
         asked_for = asked.k, asked.threshold, asked.measure, asked.within
-        queries, ids, values = self.index.answers(given, *asked_for, None)
+        queries, ids, values = self.index.answers(given, *asked_for, None, IndexView.id_list)
         measured = self.index.scheme.measured
         answers: list[list[dict[str, Any]]] = [[] for _ in items]
-        for query, id, value in zip(queries.tolist(), ids.to_pylist(), values.tolist(), strict=True):
+        for query, id, value in zip(queries.tolist(), ids, values.tolist(), strict=True):
             answers[query].append({"id": id, measured: value})
         return _packed({"answers": answers})
 
@@ -146,8 +149,8 @@ class Service:
 
     def _given(self, items: list[Any]) -> Any:
         """Return items as the index takes them: lists of numbers as an array, if it holds vectors."""
-        scheme = self.index.scheme
-        if not isinstance(scheme, VectorScheme) or not items:
+        scheme = self._vectors
+        if scheme is None or not items:
             return items
         for number, item in enumerate(items):
             if not isinstance(item, list) or not item or any(isinstance(one, str) for one in item):
@@ -204,4 +207,4 @@ def _no_item(path: str) -> Refusal:
 
 
 def _packed(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return _json(value).encode()
