@@ -35,7 +35,7 @@ FEWEST, MOST = 256, 8192
 EXPANDED, BYTES_A_UNIT, BYTES_A_SLOT = 4, 60, 160
 """How many times a compressed input is larger when it is read, a unit of text, and a unit in the table of its group:
 they choose the number of groups, on which no result depends."""
-SLOTS = 1 << 16
+SLOTS = 1 << 18
 """Most slots of a new table; it doubles when it is half full."""
 
 
