@@ -15,7 +15,9 @@ from likewise.kernels.sorting import group_rows
 
 Numbers = NDArray[Any]
 TOGETHER = 8 << 20
-"""Bytes that are put in the order of groups at once: a group is then read in few blocks."""
+"""Bytes that are put in the order of groups at once."""
+BLOCK = 1 << 20
+"""Bytes of a group in memory that are read at once, about: each block is a call or two of a kernel."""
 
 
 class GroupedRows:
@@ -81,9 +83,16 @@ class GroupedRows:
             if stop > start:
                 found = np.frombuffer(os.pread(self._file.fileno(), stop - start, start), self._kind)
                 yield found.reshape(-1, self._columns).copy()
+        parts: list[Numbers] = []
+        size = 0
         for rows, bounds in self._held:
-            if bounds[group + 1] > bounds[group]:
-                yield rows[bounds[group] : bounds[group + 1]]
+            parts.append(rows[bounds[group] : bounds[group + 1]])
+            size += parts[-1].nbytes
+            if size >= BLOCK:
+                yield np.concatenate(parts)
+                parts, size = [], 0
+        if size:
+            yield np.concatenate(parts)
 
     def close(self) -> None:
         """Close the file."""

@@ -29,7 +29,8 @@ from likewise.kernels.text import (
     utf8,
 )
 
-NEWLINE, RETURN, CONTINUES, TOP_TWO, NUL = map(np.uint8, (0x0A, 0x0D, 0x80, 0xC0, 0))
+NEWLINE, RETURN, BLANK, CONTINUES, TOP_TWO, NUL = map(np.uint8, (0x0A, 0x0D, 0x20, 0x80, 0xC0, 0))
+U2, LOWER = np.uint64(2), np.uint64(0xFFFFFFFF)
 LOW, WORDS_BITS, MOST_WORDS = np.int64(0xFFFFFFFF), 31, np.uint64(0x7FFFFFFF)
 KEY_A, KEY_B, DOCUMENT, PLACE = range(4)
 """Columns of units: 128 bits of their words; the document and, in the last 31 bits, the number of words; the first and
@@ -41,11 +42,12 @@ MOST_GROWN = 3
 
 
 class UnitTable(NamedTuple):
-    """Units by their keys, in an open-addressing table: the first document, the last so far, and how many there are.
+    """Different units, in the order they came: their keys; the first document, the last so far, and how many there are.
 
-    A free slot has none.
+    slots: an open-addressing table of half a key each and, in the lower 32 bits, the number of its unit, from 1 on.
     """
 
+    slots: Any
     keys: Any
     facts: Any
 
@@ -117,6 +119,20 @@ def take_piece(a, b, data, start, stop, how, scratch):
     return a, b, count, content
 
 
+@inner
+def take_pieces(a, b, data, start, folded, runs, j, last, beyond):
+    """Take pieces of ASCII that single blanks divide; return the state and the number behind the last of them."""
+    while True:
+        i, end = np.uint64(runs[j]), np.uint64(runs[j + U1])
+        a, b = take_word(a, b, folded, i, end - i)
+        j += U2
+        if j == last or np.uint64(runs[j]) != end + U1 or data[start + end] != BLANK:
+            break
+        if beyond and may_be_beyond(folded, end + U1, runs[j + U1] - runs[j]):
+            break
+    return a, b, j
+
+
 @kernel
 def unit_keys(data, offsets, first, how, paragraphs, least, units, words):
     """Write every unit of at least so many words, and how many words each document has; return how many units.
@@ -134,15 +150,15 @@ def unit_keys(data, offsets, first, how, paragraphs, least, units, words):
         folded[size // 8 :] = U0
         beyond = fold_ascii(data[start : start + size], how.lower, folded.view(np.uint8)[:size])
         runs = room[folded.size :].view(np.int64)
-        pieces = find_runs(folded, size, runs) // 2
-        a, b, count, total = WORD_SEED, STREAM_ODD, 0, 0
+        last = np.uint64(find_runs(folded, size, runs))
+        runs[last] = size + 1  # the end of the text
+        a, b, count, total = WORD_SEED, STREAM_ODD, np.int64(0), np.int64(0)
         begin, end, line, content = np.int64(-1), np.int64(0), np.int64(0), False
-        at = np.int64(0)
-        for j in range(pieces + 1):
-            stop = runs[2 * j] if j < pieces else size + 1
-            while at < stop:  # what stands between two pieces; behind the last one, the end of the text
+        at, j = np.int64(0), U0
+        while True:
+            while at < runs[j]:  # what stands between two pieces
                 over = at == size
-                byte = NEWLINE if over else data[start + at]
+                byte = NEWLINE if over else data[np.uint64(start + at)]
                 if byte != NEWLINE:
                     content |= how.kinds[byte] != SPACE
                     at += 1
@@ -160,30 +176,36 @@ def unit_keys(data, offsets, first, how, paragraphs, least, units, words):
                         units[n, 2] = np.uint64(first + row) << np.uint64(WORDS_BITS) | np.uint64(count)
                         units[n, 3] = np.uint64(begin) << U32 | np.uint64(end)
                         n += 1
-                    a, b, count, begin = WORD_SEED, STREAM_ODD, 0, np.int64(-1)
+                    a, b, count, begin = WORD_SEED, STREAM_ODD, np.int64(0), np.int64(-1)
                 at += 1
                 line, content = at, False
-            if j < pieces:
-                at = runs[2 * j + 1]
-                i, length = np.uint64(stop), np.uint64(at - stop)
-                if beyond and may_be_beyond(folded, i, at - stop):
-                    a, b, more, other = take_piece(a, b, data, start + stop, start + at, how, scratch)
-                    count += more
-                    content |= other
-                else:
-                    a, b = take_word(a, b, folded, i, length)
-                    count += 1
-                    content = True
+            if j == last:
+                break
+            i, at = runs[j], runs[j + U1]
+            if beyond and may_be_beyond(folded, np.uint64(i), at - i):
+                a, b, more, other = take_piece(a, b, data, start + i, start + at, how, scratch)
+                count += more
+                content |= other
+                j += U2
+            else:
+                a, b, after = take_pieces(a, b, data, np.uint64(start), folded, runs, j, last, beyond)
+                count += np.int64((after - j) >> U1)
+                j, content = after, True
+                at = runs[j - U1]
         words[row] = total
     return n
 
 
 @inner
-def unit_slot(a, b, table):
+def unit_slot(a, b, slots, keys):
     """Return the slot of a unit, or the free one where it belongs."""
-    slot = b & np.uint64(table.facts.shape[0] - 1)
-    while table.facts[slot, 2] > 0 and (table.keys[slot, 0] != a or table.keys[slot, 1] != b):
-        slot = (slot + U1) & np.uint64(table.facts.shape[0] - 1)
+    slot = b & np.uint64(slots.size - 1)
+    while slots[slot] != U0 and (
+        (slots[slot] ^ b) >> U32 != U0
+        or keys[(slots[slot] & LOWER) - U1, 0] != a
+        or keys[(slots[slot] & LOWER) - U1, 1] != b
+    ):
+        slot = (slot + U1) & np.uint64(slots.size - 1)
     return slot
 
 
@@ -191,46 +213,59 @@ def unit_slot(a, b, table):
 def count_units(units, first, table, count):
     """Count in how many documents the units are, from one on; return where it stopped, and the units in the table.
 
-    It stops when the table, a power of two, is half full. Documents must ascend.
+    It stops when half of the slots, a power of two, are taken. Documents must ascend.
     """
     for r in range(first, units.shape[0]):
-        if 2 * count >= table.facts.shape[0]:
+        if 2 * count >= table.slots.size:
             return r, count
-        slot = unit_slot(units[r, 0], units[r, 1], table)
+        a, b = units[r, 0], units[r, 1]
+        slot = unit_slot(a, b, table.slots, table.keys)
         document = np.int64(units[r, 2] >> np.uint64(WORDS_BITS))
-        if table.facts[slot, 2] == 0:
-            table.keys[slot] = units[r, :2]
-            table.facts[slot, 0], table.facts[slot, 1], table.facts[slot, 2] = document, document, 1
+        if table.slots[slot] == U0:
+            table.keys[count, 0], table.keys[count, 1] = a, b
+            table.facts[count, 0], table.facts[count, 1], table.facts[count, 2] = document, document, 1
             count += 1
-        elif table.facts[slot, 1] != document:
-            table.facts[slot, 1] = document
-            table.facts[slot, 2] += 1
+            table.slots[slot] = (b & ~LOWER) | np.uint64(count)
+            continue
+        number = (table.slots[slot] & LOWER) - U1
+        if table.facts[number, 1] != document:
+            table.facts[number, 1] = document
+            table.facts[number, 2] += 1
     return units.shape[0], count
 
 
 @kernel
-def move_units(table, larger):
-    """Put the units of a table in a larger one."""
-    for slot in range(table.facts.shape[0]):
-        if table.facts[slot, 2] > 0:
-            to = unit_slot(table.keys[slot, 0], table.keys[slot, 1], larger)
-            larger.keys[to] = table.keys[slot]
-            larger.facts[to] = table.facts[slot]
+def place_units(keys, slots):
+    """Give units, all different, their slots."""
+    for number in range(keys.shape[0]):
+        b = keys[number, 1]
+        slots[unit_slot(keys[number, 0], b, slots, keys)] = (b & ~LOWER) | np.uint64(number + 1)
 
 
 @kernel
-def repeated_units(units, table, more_than, all_of_them, cuts):
-    """Write the units that more than so many documents have; those of the first of them only if asked; count them."""
+def repeated_units(units, table, all_of_them, cuts):
+    """Write the units that are in a table; those of the first document that has them only if asked; count them."""
     n = 0
     for r in range(units.shape[0]):
-        slot = unit_slot(units[r, 0], units[r, 1], table)
-        first, documents = table.facts[slot, 0], table.facts[slot, 2]
+        found = table.slots[unit_slot(units[r, 0], units[r, 1], table.slots, table.keys)]
+        if found == U0:
+            continue
+        first = table.facts[(found & LOWER) - U1, 0]
         document = np.int64(units[r, 2] >> np.uint64(WORDS_BITS))
-        if documents > more_than and (all_of_them or first != document):
-            cuts[n, 0], cuts[n, 1], cuts[n, 2], cuts[n, 3] = document, units[r, 3], first, documents
+        if all_of_them or first != document:
+            cuts[n, 0], cuts[n, 1], cuts[n, 2] = document, units[r, 3], first
+            cuts[n, 3] = table.facts[(found & LOWER) - U1, 2]
             cuts[n, 4] = units[r, 2] & MOST_WORDS
             n += 1
     return n
+
+
+@inner
+def copied(data, start, stop, out, at):
+    """Copy some bytes; return where they end. Written so that LLVM copies many at a time."""
+    for i in range(np.uint64(stop - start)):
+        out[np.uint64(at) + i] = data[np.uint64(start) + i]
+    return at + stop - start
 
 
 @inner
@@ -294,7 +329,7 @@ def cut_units(data, offsets, how, paragraphs, cuts, facts, spans, text):
     first and last byte. text: that of all units, end to end. A unit goes with what separates it from the next one; the
     last one with what separates it from the one before. Returns -1 if a document is too short.
     """
-    n, written, counted, number = 0, 0, np.int64(0), 0
+    n, written, counted, number = 0, np.int64(0), np.int64(0), 0
     for c in range(cuts.shape[0]):
         row = cuts[c, 0]
         start, stop = offsets[row], offsets[row + 1]
@@ -309,8 +344,7 @@ def cut_units(data, offsets, how, paragraphs, cuts, facts, spans, text):
         number += characters(data, begin, end)
         facts[c, 1] = number
         counted = end
-        text[written : written + end - begin] = data[begin:end]
-        written += end - begin
+        written = copied(data, begin, end, text, written)
         if not same or spans[n - 1, 2] != begin - start:
             spans[n, 0], spans[n, 1] = row, begin - start
             n += 1
@@ -325,19 +359,13 @@ def cut_units(data, offsets, how, paragraphs, cuts, facts, spans, text):
 @kernel
 def copy_without(data, offsets, rows, span_offsets, spans, out, out_offsets):
     """Copy texts, those of some rows without spans of their bytes; write where each begins."""
-    place, at = 0, 0
+    place, at, gone, last = 0, np.int64(0), offsets[0], offsets[0]
     for row in range(offsets.size - 1):
-        out_offsets[row] = at
-        start, stop = offsets[row], offsets[row + 1]
+        out_offsets[row] = offsets[row] - gone
         if place < rows.size and rows[place] == row:
-            last = start
             for j in range(span_offsets[place], span_offsets[place + 1]):
-                size = start + spans[j, 0] - last
-                out[at : at + size] = data[last : last + size]
-                at += size
-                last = start + spans[j, 1]
-            start = last
+                at = copied(data, last, offsets[row] + spans[j, 0], out, at)
+                last = offsets[row] + spans[j, 1]
+                gone += spans[j, 1] - spans[j, 0]
             place += 1
-        out[at : at + stop - start] = data[start:stop]
-        at += stop - start
-    out_offsets[offsets.size - 1] = at
+    out_offsets[offsets.size - 1] = copied(data, last, offsets[offsets.size - 1], out, at)

@@ -220,8 +220,7 @@ def _sent_units(batches: Iterator[Any], numbering: Any, begins: Ints, rules: Uni
         blocks = np.searchsorted(begins, (units[:, DOCUMENT] >> np.uint64(WORDS_BITS)).view(np.int64), side="right")
         for some in np.split(units, np.flatnonzero(np.diff(blocks)) + 1):
             table = counted_units([some], len(some))
-            used = np.flatnonzero(table.facts[:, 2])
-            keys, facts = table.keys[used], table.facts[used]
+            keys, facts = table.keys, table.facts
             words = np.column_stack([keys, facts[:, 2].view(np.uint64)])
             yield from outbox.add(scattered(keys[:, 0], len(targets)), facts[:, 0], words)
     yield from outbox.sent()
@@ -260,9 +259,8 @@ def _told(entries: Ints) -> UnitTable:
     units[:, :2] = entries[:, 1:3].view(np.uint64)
     units[:, DOCUMENT] = np.arange(len(entries), dtype=np.uint64) << np.uint64(WORDS_BITS)
     table = counted_units([units], len(units))
-    used = np.flatnonzero(table.facts[:, 2])
-    of = entries[table.facts[used, 0]]
-    table.facts[used, 0], table.facts[used, 2] = of[:, 3], of[:, 4]
+    of = entries[table.facts[:, 0]]
+    table.facts[:, 0], table.facts[:, 2] = of[:, 3], of[:, 4]
     return table
 
 

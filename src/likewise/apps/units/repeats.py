@@ -21,7 +21,7 @@ from likewise.kernels.line_units import (
     KEY_A,
     UnitTable,
     count_units,
-    move_units,
+    place_units,
     repeated_units,
     unit_keys,
 )
@@ -35,7 +35,7 @@ FEWEST, MOST = 256, 8192
 EXPANDED, BYTES_A_UNIT, BYTES_A_SLOT = 4, 60, 160
 """How many times a compressed input is larger when it is read, a unit of text, and a unit in the table of its group:
 they choose the number of groups, on which no result depends."""
-SLOTS = 1 << 16
+SLOTS = 1 << 18
 """Most slots of a new table; it doubles when it is half full."""
 
 
@@ -107,12 +107,12 @@ def find_repeats(store: UnitStore, cuts: GroupedRows, rules: Any, threads: int, 
     lock, different = threading.Lock(), 0
 
     def count(group: int) -> int:
-        table = counted_units(units.blocks(group), units.count(group))
-        for block in units.blocks(group):
+        table = units_to_cut(counted_units(units.blocks(group), units.count(group)), rules)
+        for block in units.blocks(group) if len(table.keys) else ():
             found = repeated_in(block, table, rules)
             with lock:
                 cuts.add(found, found[:, 0] // consecutive)
-        return different_units(table, rules)
+        return len(table.keys)
 
     with log.stage("count", groups) as tick:
         for number in in_order(count, range(groups), threads):
@@ -133,7 +133,7 @@ def chunk_units(first: int, chunk: TextChunk, rules: Any) -> tuple[Hashes, Ints]
     rows, words = np.empty((most, UNIT_COLUMNS), np.uint64), np.empty(len(chunk), np.int64)
     how = Words(1).recipe().units
     count = unit_keys(chunk.data, chunk.offsets, first, how, rules.paragraphs, rules.min_words, rows, words)
-    return rows[:count].copy(), words
+    return rows[:count], words
 
 
 def counted_units(blocks: Iterable[Hashes], count: int) -> UnitTable:
@@ -144,22 +144,28 @@ def counted_units(blocks: Iterable[Hashes], count: int) -> UnitTable:
         while at < len(block):
             at, different = count_units(block, at, table, different)
             if at < len(block):
-                larger = _empty(2 * len(table.facts))
-                move_units(table, larger)
+                larger = _empty(2 * len(table.slots))
+                larger.keys[:different], larger.facts[:different] = table.keys, table.facts
+                place_units(larger.keys[:different], larger.slots)
                 table = larger
-    return table
+    return UnitTable(table.slots, table.keys[:different], table.facts[:different])
+
+
+def units_to_cut(table: UnitTable, rules: Any) -> UnitTable:
+    """Return the table of those units that are cut."""
+    cut = table.facts[:, 2] > rules.more_than
+    keys, facts = table.keys[cut], table.facts[cut]
+    slots = np.zeros(2 << len(keys).bit_length(), np.uint64)
+    place_units(keys, slots)
+    return UnitTable(slots, keys, facts)
 
 
 def repeated_in(block: Hashes, table: UnitTable, rules: Any) -> Ints:
-    """Return those of some units that are cut."""
+    """Return those of some units that are cut; the table has no others."""
     found = np.empty((len(block), CUT_COLUMNS), np.int64)
-    return found[: repeated_units(block, table, rules.more_than, rules.keep == "none", found)].copy()
-
-
-def different_units(table: UnitTable, rules: Any) -> int:
-    """Return how many different units of a table are cut."""
-    return int(np.count_nonzero(table.facts[:, 2] > rules.more_than))
+    return found[: repeated_units(block, table, rules.keep == "none", found)].copy()
 
 
 def _empty(slots: int) -> UnitTable:
-    return UnitTable(np.empty((slots, 2), np.uint64), np.zeros((slots, 3), np.int64))
+    keys, facts = np.empty((slots // 2, 2), np.uint64), np.empty((slots // 2, 3), np.int64)
+    return UnitTable(np.zeros(slots, np.uint64), keys, facts)

@@ -80,7 +80,7 @@ class TextCuts:
         values = table.column(place)
         plain = values if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else values.cast(pa.large_string())
         if pa.types.is_large_string(plain.type) and not values.null_count:
-            whole = self._without(plain.combine_chunks())
+            whole = self._without(plain.chunks)
         else:
             whole = self._replaced(plain, errors)
         try:
@@ -88,15 +88,21 @@ class TextCuts:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"the column '{column}' is {kind}, of which nothing can be cut: {error}") from error
 
-    def _without(self, texts: Any) -> Any:
-        """Return strings, none of them null, with those of `rows` cut."""
+    def _without(self, pieces: list[Any]) -> Any:
+        """Return strings, none of them null, in one array, with those of `rows` cut."""
         from likewise.kernels.line_units import copy_without
 
-        chunk = TextChunk.from_arrow(texts)
-        data, offsets = np.empty(int(chunk.offsets[-1] - chunk.offsets[0]), np.uint8), np.empty_like(chunk.offsets)
-        copy_without(chunk.data, chunk.offsets, self.rows, self.offsets, self.spans, data, offsets)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[: int(offsets[-1])])]
-        return pa.Array.from_buffers(pa.large_string(), len(chunk), buffers)
+        chunks = [TextChunk.from_arrow(piece) for piece in pieces]
+        data = np.empty(sum(int(chunk.offsets[-1] - chunk.offsets[0]) for chunk in chunks), np.uint8)
+        offsets = np.zeros(1 + sum(map(len, chunks)), np.int64)
+        first = at = 0
+        for chunk in chunks:
+            stop = first + len(chunk)
+            here, places = self.between(first, stop), offsets[first : stop + 1]
+            copy_without(chunk.data, chunk.offsets, here.rows, here.offsets, here.spans, data[at:], places)
+            places += at
+            first, at = stop, int(places[-1])
+        return pa.Array.from_buffers(pa.large_string(), first, [None, pa.py_buffer(offsets), pa.py_buffer(data[:at])])
 
     def _replaced(self, plain: Any, errors: str) -> Any:
         """Return strings or bytes with those of `rows` cut, one by one."""
