@@ -109,7 +109,7 @@ CONSTANTS = [
             "repeated_fields.ALWAYS": (0.85, 0.9, 0.95, 0.99),
             "repeated_fields.BY_CHANCE": (0.25, 0.5, 0.75),
             "repeated_fields.SAME_SIZE": (0.2, 1 / 3, 0.5, 0.8),
-            "uninformative_fields.SIGNIFICANT": (2.0, 3.0, 4.0, 6.0),
+            "uninformative_fields.SIGNIFICANT": (2.0, 2.5, 3.0, 4.0, 6.0),
             "uninformative_fields.LEAST": (15, 30, 60),
             "uninformative_fields.LEAST_FREQUENT": (5, 10, 20),
             "uninformative_fields.EMPTY": (0.02, 0.1, 0.2),

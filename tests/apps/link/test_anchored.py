@@ -7,11 +7,12 @@ from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from likewise import link
 from likewise.apps.link import chance_model
 from likewise.apps.link.agreement import EQUAL, LEVELS
-from likewise.apps.link.chance_model import by_chance, mostly_short, random_pairs, shares_of
+from likewise.apps.link.chance_model import Together, by_chance, mostly_short, random_pairs
 from likewise.apps.link.comparison import FieldComparer
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.model import MatchModel, doubts, open_triads
@@ -112,7 +113,7 @@ def test_random_pairs_are_all_if_they_are_few() -> None:
     assert list(zip(left.tolist(), right.tolist(), strict=True)) == [(a, b) for a in range(3) for b in range(3, 7)]
     for border in (0, 400):
         left, right = random_pairs(2000, border, 1)
-        assert len(left) == chance_model.RANDOM
+        assert len(left) == chance_model.MORE
         assert (left < right).all()
         assert right.max() < 2000
         assert not border or (left.max() < border <= right.min())
@@ -123,10 +124,16 @@ def test_a_field_and_its_copy_share_their_weight() -> None:
     one, other = ([dice.choice(letters) * 5 for _ in range(200)] for letters in ("abcdefgh", "pqrstuvw"))
     columns = {"one": one, "copy": one, "other": other}
     fields = [make_field(name, pa.chunked_array([values])) for name, values in columns.items()]
-    shares = shares_of(FieldComparer(fields).compare(*random_pairs(200, 0, 1), strict=True), fields)
+    compared = FieldComparer(fields).compare(*random_pairs(200, 0, 1), strict=True)
+    together = Together.of(compared, fields)
+    shares = together.shares(np.zeros(len(compared[0].level)))
     assert abs(shares["one"] - 0.5) < 0.03
     assert abs(shares["copy"] - 0.5) < 0.03
     assert shares["other"] > 0.9
+    matches = np.arange(len(compared[0].level)) % 3 == 0
+    others = Together.of([one.part(np.flatnonzero(~matches)) for one in compared], fields)
+    left = others.shares(np.zeros(np.count_nonzero(~matches)))
+    assert together.shares(matches.astype(float)) == pytest.approx(left, abs=1e-9)
 
 
 def test_tables_of_long_texts_are_not_mostly_short() -> None:

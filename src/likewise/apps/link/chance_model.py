@@ -22,8 +22,9 @@ from likewise.apps.link.model import LOWEST_ABSENT, ROUNDS, STABLE, MatchModel, 
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 
-RANDOM = 200_000
-"""Random pairs in which chance agreement is counted: a level of one in ten thousand is seen twenty times."""
+RANDOM, MORE, SMALL = 200_000, 500_000, 10_000
+"""Random pairs in which chance agreement is counted: a level of one in ten thousand is seen twenty times. Of up to
+SMALL records more are drawn: a few of them match, or nearly do, and must not decide which fields agree together."""
 
 EQUAL_AT_FIRST, ALIKE_AT_FIRST = 0.85, 0.1
 """Part of the values of matches taken to be identical, and similar, before anything is learned."""
@@ -49,8 +50,11 @@ FEW = 100
 TINY = 1e-12
 """Variances up to this are rounding errors of a constant."""
 
-CORRELATED = 50_000
-"""Random pairs from which correlations are estimated; their error is below 0.01."""
+NO_MATCH = 1e-5
+"""A random pair that is a match with this probability at most is none."""
+
+AT_ONCE = 1 << 16
+"""Random pairs that are added up at a time."""
 
 TEXT_WORDS = 8
 """Words of a text, on average, from which on pairs that agree in all but this text may be related instead of matches:
@@ -65,17 +69,18 @@ LEAST_ROUNDS = 5
 
 def random_pairs(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
     """Return random pairs of different records, one of each table if there are two; all pairs if they are few."""
-    if border and border * (records - border) <= RANDOM:
+    most = MORE if records <= SMALL else RANDOM
+    if border and border * (records - border) <= most:
         left, right = np.divmod(np.arange(border * (records - border)), records - border)
         return left, right + border
-    if not border and records * (records - 1) // 2 <= RANDOM:
+    if not border and records * (records - 1) // 2 <= most:
         left, right = np.triu_indices(records, 1)
         return left.astype(np.int64), right.astype(np.int64)
     dice = np.random.default_rng(seed)
     if border:
-        return dice.integers(0, border, RANDOM), dice.integers(border, records, RANDOM)
-    left = dice.integers(0, records, RANDOM)
-    right = (left + dice.integers(1, records, RANDOM)) % records
+        return dice.integers(0, border, most), dice.integers(border, records, most)
+    left = dice.integers(0, records, most)
+    right = (left + dice.integers(1, records, most)) % records
     return np.minimum(left, right), np.maximum(left, right)
 
 
@@ -99,30 +104,55 @@ def by_chance(one: FieldAgreement, field: Field, matches: Floats | None = None) 
     return found
 
 
-def shares_of(compared: list[FieldAgreement], fields: list[Field], matches: Floats | None = None) -> dict[str, float]:
-    """Return the part of each field's weight that counts: 1 / (the sum of its correlations with all fields).
+@dataclass(frozen=True)
+class Together:
+    """How random pairs agree in several fields together, from which follow the parts of their weights that count.
 
-    matches: the probability that each pair is a match, by which it is left out; in matches, all fields agree together.
-    A value found in another field counts only if it is short: long texts share words by chance.
+    A value found in another field counts only if it is short: long texts share words by chance. `whole` are the sums
+    over all pairs; of each round only the pairs that are matches by more than NO_MATCH are taken out of these.
     """
-    levels = np.stack([one.level[:CORRELATED] for one in compared], axis=1)
-    highest = np.array([STEPS if field.long else LEVELS for field in fields])
+
+    names: list[str]
+    levels: NDArray[np.int8]
+    highest: Ints
+    whole: Floats
+
+    @classmethod
+    def of(cls, compared: Sequence[FieldAgreement], fields: Sequence[Field]) -> Together:
+        """Add up all pairs."""
+        levels = np.stack([one.level for one in compared], axis=1).astype(np.int8)
+        highest = np.array([STEPS if field.long else LEVELS for field in fields])
+        parts = (levels[start : start + AT_ONCE] for start in range(0, len(levels), AT_ONCE))
+        whole = np.sum([_sums(part, highest, np.ones(len(part))) for part in parts], axis=0)
+        return cls([one.name for one in compared], levels, highest, whole)
+
+    def shares(self, matches: Floats) -> dict[str, float]:
+        """Return the part of each field's weight that counts: 1 / (the sum of its correlations with all fields).
+
+        matches: the probability that each pair is a match, by which it is left out; in matches, all fields agree.
+        """
+        likely = np.flatnonzero(matches > NO_MATCH)
+        sums = self.whole - _sums(self.levels[likely], self.highest, matches[likely])
+        totals = 1 + np.maximum(_correlations(*sums), 0.0).sum(axis=1)
+        return {name: float(1 / total) for name, total in zip(self.names, totals, strict=True)}
+
+
+def _sums(levels: NDArray[np.int8], highest: Ints, weights: Floats) -> Floats:
+    """Return sums over pairs, for each two fields: of pairs that have both, of the one value, its square, both."""
     known = ((levels >= 0) & (levels <= highest)).astype(np.float64)
-    values = np.where(levels > STEPS, DOUBT, levels / STEPS)
-    others = np.ones(len(levels)) if matches is None else 1 - matches[:CORRELATED]
-    sums = 1 + np.maximum(_correlations(values, known, others), 0.0).sum(axis=1)
-    return {one.name: float(1 / total) for one, total in zip(compared, sums, strict=True)}
+    values = np.where(levels > STEPS, DOUBT, levels / STEPS) * known
+    there, filled = known * weights[:, None], values * weights[:, None]
+    return np.stack([there.T @ known, filled.T @ known, (filled * values).T @ known, filled.T @ values])
 
 
-def _correlations(values: Floats, known: Floats, weights: Floats) -> Floats:
-    """Return the correlation of each two columns where both are known, 0 if that is in FEW rows or for itself."""
-    there, filled = known * weights[:, None], values * known
-    whole = np.maximum(there.T @ known, 1e-12)
-    mean = (filled * weights[:, None]).T @ known / whole
-    spread = (filled**2 * weights[:, None]).T @ known / whole - mean**2
-    product = (filled * weights[:, None]).T @ filled / whole - mean * mean.T
+def _correlations(whole: Floats, sums: Floats, squares: Floats, products: Floats) -> Floats:
+    """Return the correlation of each two fields in pairs that have both, 0 if that is in FEW pairs or for itself."""
+    count = np.maximum(whole, 1e-12)
+    mean = sums / count
+    spread = squares / count - mean**2
+    product = products / count - mean * mean.T
     size = np.sqrt(np.maximum(spread * spread.T, 0.0))
-    enough = (known.T @ known > FEW) & (size > TINY) & ~np.eye(len(size), dtype=bool)
+    enough = (whole > FEW) & (size > TINY) & ~np.eye(len(size), dtype=bool)
     found: Floats = np.divide(product, size, where=enough, out=np.zeros_like(size))
     return found
 
@@ -189,9 +219,10 @@ def learn_anchored(
     texts = [(one.name,) for one in fields if one.long and one.words >= TEXT_WORDS]
     related = dict.fromkeys([*texts, *personal] if rounds else [], 0.0)
     part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
+    together = Together.of(random, fields)
     while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
         weights, typical = {}, {}
-        shares = shares_of(random, fields, drawn)
+        shares = together.shares(drawn)
         for one, some, field in zip(compared, random, fields, strict=True):
             chances = by_chance(some, field, drawn)
             usual = at_first(chances)

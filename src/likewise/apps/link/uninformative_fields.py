@@ -37,9 +37,8 @@ share enough."""
 LEAST, LEAST_FREQUENT = 30, 10
 """Pairs with both values from which the agreement of a field is judged, and of one in which many pairs agree."""
 
-SIGNIFICANT = 3.0
-"""Standard errors by which a field must agree more often than by chance: one field of a thousand that tells nothing
-does."""
+SIGNIFICANT = 2.5
+"""Standard errors by which a field must agree more often than by chance: one field of 160 that tells nothing does."""
 
 SMALL = 100
 """Records from which on fields are judged."""
@@ -77,6 +76,9 @@ TWICE = 2
 HALF = 0.5
 """A placeholder agrees less than this times as often, beyond chance, as another frequent value of the field does, or
 the rare ones do together."""
+
+DRAWN = 40_000
+"""Random pairs, at least, of the records of pairs, so that what chance makes of them is no chance itself."""
 
 SHARED_NAME = 0.3
 """Different values per record, at most, of a name that many records share: those of the patents of a company."""
@@ -133,9 +135,9 @@ def uninformative(fields: Sequence[Field], border: int, seed: int = 1, threads: 
         frequent, rich = field.name in often, is_rich(field)
         left, right = evidence.sharing(field, others, bool(border) or frequent or rich)
         judged = replace(field, kind="exact") if field.name in numbered else field
-        alike = _more_alike(judged, left, right, seed)
-        if len(alike) >= LEAST:
-            means[field.name] = float(alike.mean())
+        alike = _MoreAlike.of(judged, left, right, border, seed)
+        if alike.pairs >= LEAST:
+            means[field.name] = alike.mean
         why = None if rich else _why_not(field, others, border, alike, frequent)
         if why is not None:
             found.fields[field.name] = why
@@ -227,11 +229,10 @@ def _placeholders(field: Field, border: int, left: Ints, right: Ints) -> Ints:
     return np.flatnonzero(asked & (field.counts >= TWICE * usual))
 
 
-def _why_not(field: Field, others: Sequence[Field], border: int, alike: Floats, frequent: bool) -> str | None:
-    """Return why a field is left out, or None; `alike` is how much more alike its values are than by chance."""
-    if len(alike) >= (LEAST_FREQUENT if frequent else LEAST):
-        error = float(alike.std()) / np.sqrt(len(alike))
-        return UNTOLD if float(alike.mean()) <= SIGNIFICANT * error else None
+def _why_not(field: Field, others: Sequence[Field], border: int, alike: _MoreAlike, frequent: bool) -> str | None:
+    """Return why a field is left out, or None."""
+    if alike.pairs >= (LEAST_FREQUENT if frequent else LEAST):
+        return UNTOLD if alike.mean <= SIGNIFICANT * alike.error else None
     if border and frequent:
         return NEVER_SEEN
     there = field.codes >= 0
@@ -363,15 +364,29 @@ def _worth(field: Field, used: Ints) -> Callable[[Ints, Ints], Floats]:
     return shared
 
 
-def _more_alike(field: Field, left: Ints, right: Ints, seed: int) -> Floats:
-    """Return how much more alike the values of pairs are than those of the same records paired at random."""
-    a, b = field.codes[left].astype(np.int64), field.codes[right].astype(np.int64)
-    known = (a >= 0) & (b >= 0)
-    a, b = a[known], b[known]
-    if len(a) < LEAST_FREQUENT:
-        return np.zeros(0)
-    other = np.random.default_rng(seed).permutation(b)
-    few, (a, b, other) = among(field, a, b, other)
-    alike = similarity_of(few)
-    found: Floats = np.where(a == b, 1.0, alike(a, b)) - np.where(a == other, 1.0, alike(a, other))
-    return found
+@dataclass(frozen=True)
+class _MoreAlike:
+    """How much more alike values of pairs are on average than by chance, its standard error, and how many pairs."""
+
+    mean: float
+    error: float
+    pairs: int
+
+    @classmethod
+    def of(cls, field: Field, left: Ints, right: Ints, border: int, seed: int) -> _MoreAlike:
+        """Compare the values of pairs with those of the same records paired at random, in whatever order they are."""
+        a, b = field.codes[left].astype(np.int64), field.codes[right].astype(np.int64)
+        known = (a >= 0) & (b >= 0)
+        a, b = a[known], b[known]
+        if len(a) < LEAST_FREQUENT:
+            return cls(0.0, 0.0, 0)
+        hashes, dice = value_hashes(field), np.random.default_rng(seed)
+        sides = (some[np.argsort(hashes[some])] for some in ((a, b) if border else [np.append(a, b)] * 2))
+        one, other = (
+            np.concatenate([dice.permutation(some)[: len(a)] for _ in range(-(-DRAWN // len(a)))]) for some in sides
+        )
+        few, (a, b, one, other) = among(field, a, b, one, other)
+        alike = similarity_of(few)
+        found, chance = (np.where(x == y, 1.0, alike(x, y)) for x, y in ((a, b), (one, other)))
+        error = float(np.sqrt(found.var() / len(a) + chance.var() / len(one)))
+        return cls(float(found.mean() - chance.mean()), error, len(a))
