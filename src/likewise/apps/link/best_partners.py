@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -228,17 +228,17 @@ def ranked_pairs(
 
 def estimated_again(
     ranked: Ranked, left: Ints, right: Ints, scores: Floats, records: int, by_chance: Floats | None
-) -> Ranked:
-    """Return the best pairs, one to one, with probabilities from the strengths of best pairs where nobody has a match.
+) -> Floats | None:
+    """Return the probabilities of the best pairs, one to one, given the strengths of best pairs without a match.
 
-    None are estimated from fewer than FEW, or if it is not known how strong those are.
+    None if there are fewer than FEW, or if it is not known how strong those are.
     """
     if by_chance is None or len(ranked.chosen) < FEW:
-        return ranked
+        return None
     mine, best = min((strengths(side, scores, records) for side in (left, right)), key=lambda found: len(found[1]))
     rank = best[np.argsort(mine[best], kind="stable")]
-    again = np.interp(mine[ranked.chosen], mine[rank], against_chance(mine[rank], by_chance))
-    return replace(ranked, again=again)
+    found: Floats = np.interp(mine[ranked.chosen], mine[rank], against_chance(mine[rank], by_chance))
+    return found
 
 
 def strengths(side: Ints, scores: Floats, records: int) -> tuple[Floats, Ints]:

@@ -124,7 +124,8 @@ def decide_pairs(
     if not any(clean) and not alike:
         return Decision(places[value >= cut], cut, None, f"{_BOTH}: {_EVERY}")
     if all(clean):
-        ranked = replace(estimated_again(ranked, a, b, value, records, by_chance), expected=expected, alike=alike)
+        again = estimated_again(ranked, a, b, value, records, by_chance)
+        ranked = replace(ranked, expected=expected, again=again, alike=alike)
     elif any(clean):
         rule = _DUPLICATES.format("first" if single[0] else "second")
         ranked = one_each(a, b, value, records, single)

@@ -202,11 +202,12 @@ def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], n
     mean none, by field.
     """
     placeholders: dict[str, list[str]] = {}
-    told = repeated(_in_order(made, border), border) if len(made) > 1 else {}
+    seen = _in_order(made, border) if len(made) > 1 else []
+    told = repeated(seen, border) if seen else {}
     notes.extend(_by_reason(told))
     made[:] = [one for one in made if one.name not in told]
     if len(made) > 1 and not named:
-        judged = sorted(_in_order(made, border), key=lambda one: one.name)
+        judged = sorted(_in_order(made, border) if told else seen, key=lambda one: one.name)
         found = uninformative(judged, border, threads=threads)
         notes.extend(_by_reason(found.fields))
         made[:] = [one for one in made if one.name not in found.fields]

@@ -380,12 +380,12 @@ class _MoreAlike:
         a, b = a[known], b[known]
         if len(a) < LEAST_FREQUENT:
             return cls(0.0, 0.0, 0)
-        hashes, dice = value_hashes(field), np.random.default_rng(seed)
+        few, (a, b) = among(field, a, b)
+        hashes, dice = value_hashes(few), np.random.default_rng(seed)
         sides = (some[np.argsort(hashes[some])] for some in ((a, b) if border else [np.append(a, b)] * 2))
         one, other = (
             np.concatenate([dice.permutation(some)[: len(a)] for _ in range(-(-DRAWN // len(a)))]) for some in sides
         )
-        few, (a, b, one, other) = among(field, a, b, one, other)
         alike = similarity_of(few)
         found, chance = (np.where(x == y, 1.0, alike(x, y)) for x, y in ((a, b), (one, other)))
         error = float(np.sqrt(found.var() / len(a) + chance.var() / len(one)))
