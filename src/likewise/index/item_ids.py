@@ -104,6 +104,15 @@ def id_from_values(values: Mapping[str, Any], row: int) -> int | str:
     return text
 
 
+def few_ids(ids: list[Any], kind: str | None) -> Any:
+    """Return ids that Python has as an Arrow array."""
+    if kind == INT64:
+        return to_arrow(np.array(ids, np.int64))
+    encoded = [one.encode() for one in ids]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+
+
 def new_ids(start: int, count: int) -> Any:
     """Return the ids of items that are given without."""
     if start + count >= LAST:

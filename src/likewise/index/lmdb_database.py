@@ -68,7 +68,12 @@ class LmdbDatabase:
                 locked = os.access(folder / "lock.mdb", os.W_OK)
                 self.env = lmdb.open(str(folder), readonly=True, lock=locked, **options)
             self._path = folder / DATA
-            self._stat = os.stat(self._path)
+            try:
+                self._handle = os.open(self._path, os.O_RDONLY)
+                self._size = os.lseek(self._handle, 0, os.SEEK_END)
+            except OSError as error:
+                self.env.close()
+                raise LikewiseError(f"{self._path}: {error.strerror or error}") from error
             if size:
                 self._check()
 
@@ -84,7 +89,7 @@ class LmdbDatabase:
             except lmdb_module().MapResizedError:
                 self.env.set_mapsize(0)
             except BaseException:
-                self.env.close()
+                self.shut()
                 raise
 
     def _last(self) -> int:
@@ -114,19 +119,13 @@ class LmdbDatabase:
 
     def check_size(self) -> None:
         """Raise DamagedError if the file has become shorter than what LMDB reads: to read on would end the process."""
-        before = self._stat  # another thread may replace it by a later one
-        try:
-            now = os.stat(self._path)
-        except OSError:
-            return  # it was replaced: what is open stays
-        if now.st_size == before.st_size or not os.path.samestat(now, before):
-            return
-        if now.st_size < before.st_size:
+        before, now = self._size, os.lseek(self._handle, 0, os.SEEK_END)  # a tenth of the time of os.stat
+        if now < before:
             raise DamagedError(
-                f"{self._path} was truncated: it has {now.st_size:,} bytes, and had {before.st_size:,}; restore a "
-                "copy of the index, or make it again from its items"
+                f"{self._path} was truncated: it has {now:,} bytes, and had {before:,}; restore a copy of the index, "
+                "or make it again from its items"
             )
-        self._stat = now
+        self._size = now
 
     def enter(self) -> None:
         """Begin a transaction: until `leave`, the map stays where it is."""
@@ -139,7 +138,8 @@ class LmdbDatabase:
         """End a transaction; the last one closes a database that nobody uses any more."""
         with self._free:
             self._entered -= 1
-            self._free.notify_all()
+            if self._resizing or self._forking:
+                self._free.notify_all()
         if self.users == 0:
             with _opening:
                 if self.users == 0:
@@ -190,8 +190,13 @@ class LmdbDatabase:
             if self.closed or self._entered:
                 return
             self.closed = True
-            self.env.close()
+            self.shut()
         _open.pop(self.key, None)
+
+    def shut(self) -> None:
+        """Close the files, whoever uses them."""
+        self.env.close()
+        os.close(self._handle)
 
 
 _open: dict[str, LmdbDatabase] = {}
@@ -236,7 +241,7 @@ def acquire(folder: Path, create: bool) -> LmdbDatabase:
                     f"{folder.parent}: another thread was using this index when this process was forked, and it "
                     "cannot be opened here; start processes with spawn, or while nothing is written"
                 )
-            _inherited.pop(key).env.close()
+            _inherited.pop(key).shut()
         known = _open.get(key)
         if known is None:
             known = _open[key] = LmdbDatabase(folder, key, create)

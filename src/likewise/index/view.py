@@ -20,7 +20,7 @@ from likewise.base.parallel import in_order
 from likewise.base.tokens import hash_column
 from likewise.errors import DamagedError
 from likewise.index.chunk import KINDS, ChunkData, RangedArrays
-from likewise.index.item_ids import INT64, kind_of_ids
+from likewise.index.item_ids import INT64, few_ids, kind_of_ids
 from likewise.index.segment import Flags, PlacedChunk, unpacked
 from likewise.index.store import MANIFEST, ChunkEntry, Manifest, SegmentEntry, Snapshot, StoredPart
 
@@ -43,7 +43,7 @@ OF_QUERIES = (
 )  # fmt: skip
 """Arrays that queries read."""
 FEW = 10
-"""Ids up to which each is taken by itself, which takes less than an Arrow array of so many strings."""
+"""Ids up to which each is taken by itself, which takes less than the arrays of several chunks together."""
 OF_IDS = ("id_hashes", "id_rows", "dead")
 """Arrays of a segment that tell where an id is."""
 OF_MERGING = ("keys", "sets", "digests", "id_hashes", "id_rows", "shingles", "owners", "groups", "members", "dead")
@@ -247,6 +247,12 @@ class IndexView:
         chunks = [chunk for segment in self.segments for chunk in segment.chunks]
         return np.cumsum([0, *(chunk.rows for chunk in chunks)])[:-1].astype(np.int64), chunks
 
+    @cached_property
+    def _firsts(self) -> list[int]:
+        """The first row of every chunk, to look up a few rows."""
+        firsts: list[int] = self._layout[0].tolist()
+        return firsts
+
     def vectors(self, rows: Ints) -> NDArray[Any]:
         """Return the vectors of rows of the whole index, in this order."""
         firsts, chunks = self._layout
@@ -262,12 +268,10 @@ class IndexView:
         """Return the ids of rows of the whole index, in this order."""
         if not len(rows):
             return pa.nulls(0, pa.int64() if self.manifest.ids in (INT64, None) else pa.large_string())
+        if len(rows) <= FEW:
+            return few_ids(self.id_list(rows), self.manifest.ids)
         firsts, chunks = self._layout
-        if len(chunks) == 1:
-            return chunks[0].ids(rows)
         of = np.searchsorted(firsts, rows, side="right") - 1
-        if (of == of[0]).all():
-            return chunks[int(of[0])].ids(rows - firsts[of[0]])
         order = np.argsort(of, kind="stable")
         numbers, cuts = np.unique(of[order], return_index=True)
         parts = [
@@ -296,9 +300,8 @@ class IndexView:
 
     def chunk_at(self, row: int) -> tuple[ChunkData, int]:
         """Return the chunk that holds a row, and the row within it."""
-        firsts, chunks = self._layout
-        number = bisect_right(firsts, row) - 1
-        return chunks[number], row - int(firsts[number])
+        number = bisect_right(self._firsts, row) - 1
+        return self._layout[1][number], row - self._firsts[number]
 
     def find(self, ids: Any) -> Ints:
         """Return the row of each id; -1 if it is not there."""
