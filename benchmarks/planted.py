@@ -2,12 +2,13 @@
 
     python benchmarks/planted.py 1000000             planted-1000000.parquet and planted-1000000-pairs.parquet
     python benchmarks/planted.py 10000 --check       and compare every planted pair with likewise's own shingles
+    python benchmarks/planted.py 15000000 --words 100 980      documents of 3 kB, as long as pages of the web
 
-A document is 70 to 110 words of a vocabulary of 7,000, drawn by Zipf's law: some 500 bytes. A tenth of the documents
-are copies of an earlier one, at any distance: one in five exact, the others with a run of words replaced, dropped or
-added at the front, in the middle or at the end, or with single words replaced. Most documents are copied once, some
-three to five times. A run of words changes as many shingles as one wishes, so that many pairs have a similarity of
-exactly 0.8.
+A document is 70 to 110 words (--words) of a vocabulary of 7,000, drawn by Zipf's law: some 500 bytes. A tenth of the
+documents are copies of an earlier one, at any distance: one in five exact, the others with a run of words replaced,
+dropped or added at the front, in the middle or at the end, or with single words replaced. Most documents are copied
+once, some three to five times. A run of words changes as many shingles as one wishes, so that many pairs have a
+similarity of exactly 0.8.
 
 The pairs are all pairs of documents that stem from the same one, with similarity >= 0.5: shared shingles of five words
 divided by all, counted on the documents. Documents that do not share their origin rarely share a single shingle.
@@ -37,9 +38,9 @@ VOCABULARY = 7_000
 """7,000^5 < 2^64: five words make one number, and different words make different numbers."""
 
 DRAWS = 1 << 16
-LENGTHS = 70, 111
-LONGEST = 256
-"""No document has as many words, not even a copy with words added."""
+LENGTHS = 70, 110
+GROWN = 5 / 2
+"""No copy with words added has as many times the words of the longest document."""
 
 COPIES = 0.1
 EXACT = 0.2
@@ -77,20 +78,26 @@ class Plan:
         """What the kernels need to know."""
         return np.uint64(self.seed), self.origin, self.length, self.at, self.dropped, self.added, self.swapped
 
+    @property
+    def longest(self) -> int:
+        """More words than any row has."""
+        return int(self.length.max() * GROWN)
 
-def planted(documents: int, folder: Path = DATA, seed: int = 0) -> tuple[Path, Path]:
-    """Make the corpus and the list of its planted pairs, unless they are there."""
+
+def planted(documents: int, folder: Path = DATA, seed: int = 0, words: tuple[int, int] = LENGTHS) -> tuple[Path, Path]:
+    """Make the corpus and the list of its planted pairs, unless they are there. words: the fewest and the most."""
     name = f"planted-{documents}" + (f"-seed-{seed}" if seed else "")
+    name += f"-words-{words[0]}-{words[1]}" if words != LENGTHS else ""
     corpus, pairs = folder / f"{name}.parquet", folder / f"{name}-pairs.parquet"
     if not (corpus.exists() and pairs.exists()):
         folder.mkdir(parents=True, exist_ok=True)
-        plan = make_plan(documents, seed)
+        plan = make_plan(documents, seed, words)
         _write_pairs(plan, pairs)
         _write_corpus(plan, corpus)
     return corpus, pairs
 
 
-def make_plan(documents: int, seed: int) -> Plan:
+def make_plan(documents: int, seed: int, words: tuple[int, int]) -> Plan:
     """Choose families and edits."""
     chance = np.random.default_rng(seed)
     copies = int(documents * COPIES)
@@ -102,7 +109,7 @@ def make_plan(documents: int, seed: int) -> Plan:
     rows = rows[np.lexsort((rows, family))]
     origin = np.arange(documents)
     origin[rows] = rows[ends[:-1]][family]
-    length = chance.integers(*LENGTHS, documents, dtype=np.int16)[origin]
+    length = chance.integers(words[0], words[1] + 1, documents, dtype=np.int16)[origin]
     later = origin[rows] != rows
     edits = np.zeros((4, documents), np.int16)
     edits[:, rows[later]] = _edits(chance, length[rows[later]].astype(np.int64))
@@ -168,14 +175,14 @@ def _write_corpus(plan: Plan, target: Path) -> None:
     with pq.ParquetWriter(unfinished, schema, compression="zstd", use_dictionary=False) as writer:
         for start in range(0, len(plan.origin), ROWS_IN_GROUP):
             rows = np.arange(start, min(start + ROWS_IN_GROUP, len(plan.origin)))
-            data, offsets = write_texts(plan.arrays, table, letters, ends, rows)
+            data, offsets = write_texts(plan.arrays, plan.longest, table, letters, ends, rows)
             texts = pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(data))
             writer.write_table(pa.table([pa.array(rows), texts], schema=schema), row_group_size=ROWS_IN_GROUP)
     unfinished.rename(target)
 
 
 def _write_pairs(plan: Plan, target: Path) -> None:
-    first, second, similarity = similarities(plan.arrays, draws(), plan.rows, plan.ends)
+    first, second, similarity = similarities(plan.arrays, plan.longest, draws(), plan.rows, plan.ends)
     listed = np.flatnonzero(similarity >= LEAST_LISTED)
     order = listed[np.lexsort((second[listed], first[listed]))]
     columns = {"id_a": first[order], "id_b": second[order], "similarity": similarity[order]}
@@ -214,10 +221,10 @@ def _words(arrays: Any, table: Any, row: int, out: Any) -> int:
 
 
 @njit(cache=True)
-def write_texts(arrays: Any, table: Any, letters: Any, ends: Any, rows: Any) -> tuple[Any, Any]:
+def write_texts(arrays: Any, longest: int, table: Any, letters: Any, ends: Any, rows: Any) -> tuple[Any, Any]:
     """The texts of rows, words joined by blanks, and where each ends."""
-    words = np.empty(LONGEST, np.uint16)
-    data = np.empty(len(rows) * LONGEST * 7, np.uint8)
+    words = np.empty(longest, np.uint16)
+    data = np.empty(len(rows) * longest * 7, np.uint8)
     offsets = np.zeros(len(rows) + 1, np.int32)
     used = 0
     for place in range(len(rows)):
@@ -251,7 +258,7 @@ def _shingles(words: Any, count: int, out: Any) -> int:
 
 
 @njit(cache=True)
-def similarities(arrays: Any, table: Any, rows: Any, ends: Any) -> tuple[Any, Any, Any]:
+def similarities(arrays: Any, longest: int, table: Any, rows: Any, ends: Any) -> tuple[Any, Any, Any]:
     """All pairs inside the families, and their Jaccard similarities."""
     pairs = 0
     largest = 0
@@ -261,8 +268,8 @@ def similarities(arrays: Any, table: Any, rows: Any, ends: Any) -> tuple[Any, An
         largest = max(largest, members)
     first, second = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
     similarity = np.empty(pairs, np.float64)
-    words = np.empty(LONGEST, np.uint16)
-    sets = np.empty((largest, LONGEST), np.uint64)
+    words = np.empty(longest, np.uint16)
+    sets = np.empty((largest, longest), np.uint64)
     sizes = np.empty(largest, np.int64)
     pair = 0
     for family in range(len(ends) - 1):
@@ -311,11 +318,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("documents", type=int, nargs="+")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--words", type=int, nargs=2, default=LENGTHS, metavar="N", help="the fewest and the most (%(default)s)"
+    )
     parser.add_argument("--check", action="store_true", help="compare with likewise's shingles (small corpora)")
     asked = parser.parse_args()
     for documents in asked.documents:
         begun = time.perf_counter()
-        corpus, pairs = planted(documents, seed=asked.seed)
+        corpus, pairs = planted(documents, seed=asked.seed, words=tuple(asked.words))
         seconds = time.perf_counter() - begun
         rows, megabytes = size(corpus)
         similarity = pq.read_table(pairs, columns=["similarity"]).column(0).to_numpy()

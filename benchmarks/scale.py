@@ -4,6 +4,7 @@
     python benchmarks/scale.py --sizes 100000 --memory ""        one size, without a budget
     python benchmarks/scale.py --sizes 1000000 --recall 0.95     other options go to likewise as they are
     python benchmarks/scale.py --model                           with one thread, too: seconds by stage and core
+    python benchmarks/scale.py --sizes 15000000 --words 100 980 --out results/scale-web.json     45 GB, as FineWeb-10BT
 
 Every run is the whole command in a fresh process, from the file on disk to the folder of results. Because the corpus
 lists its similar pairs (planted.py), recall and mistakes are counted exactly: a mistake is a pair, or a removed
@@ -31,7 +32,7 @@ from rich.table import Table
 
 from corpus import DATA, size
 from growth import exponent
-from planted import planted
+from planted import LENGTHS, planted
 from runs import HERE, Unavailable
 from watch import Cost, watched
 
@@ -101,9 +102,9 @@ def mistakes(true: tuple[Keys, Floats], said: tuple[Keys, Floats], threshold: fl
     return int((~right).sum())
 
 
-def measure(documents: int, threshold: float, options: list[str]) -> Row:
+def measure(documents: int, threshold: float, options: list[str], words: tuple[int, int]) -> Row:
     """Run likewise on a planted corpus and score its answer."""
-    corpus, listed = planted(documents)
+    corpus, listed = planted(documents, words=words)
     _, megabytes = size(corpus)
     cost, run = dedup(corpus, OUT, ["--threshold", str(threshold), *options])
     true, said = read_pairs(listed), read_pairs(OUT / "pairs.parquet")
@@ -222,6 +223,7 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--sizes", default="100000,1000000,10000000", help="numbers of documents (%(default)s)")
     parser.add_argument("--memory", default="4GiB", help='memory budget; "" for none (%(default)s)')
     parser.add_argument("--threshold", type=float, default=0.8)
+    parser.add_argument("--words", type=int, nargs=2, default=LENGTHS, metavar="N", help="of a document (%(default)s)")
     parser.add_argument("--model", action="store_true", help="each size with one thread, too")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "scale.json")
     asked, others = parser.parse_known_args()
@@ -238,9 +240,9 @@ def main() -> None:
     alone: list[Row] = []
     for documents in map(int, asked.sizes.split(",")):
         try:
-            row = measure(documents, asked.threshold, options)
+            row = measure(documents, asked.threshold, options, tuple(asked.words))
             if asked.model:
-                alone.append(measure(documents, asked.threshold, [*options, "--threads", "1"]))
+                alone.append(measure(documents, asked.threshold, [*options, "--threads", "1"], tuple(asked.words)))
         except Unavailable as reason:
             raise SystemExit(f"{documents:,} documents: {reason}") from None
         if rows:
@@ -254,6 +256,7 @@ def main() -> None:
             "likewise": version("likewise"),
             "options": options,
             "threshold": asked.threshold,
+            "words": asked.words,
             "table": [asdict(each) for each in rows],
             "one_thread": [asdict(each) for each in alone],
         }
