@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from likewise.base import checks
 from likewise.base.extras import need
 from likewise.base.runlog import Progress
-from likewise.errors import OutputError, ParameterError
+from likewise.errors import OutputError
 from likewise.families.tuning import DEFAULT_MAX_SLOTS
 from likewise.io.disk import is_url, kept_in
 from likewise.io.publish import MANIFEST
@@ -195,11 +195,9 @@ def dedup(
     if not on_spark:
         with kept_in(spill), output(out) as folder, known_items(request.against) as known:
             return job.dedup(replace(request, out=folder), known)
-    if add or any(map(is_index, against)):
-        raise ParameterError("The 'against' parameter of dedup cannot be an index with engine='spark'; name runs.")
     from likewise.spark.dedup import dedup as spark_dedup
 
-    return cast("Dedup", spark_dedup(request))
+    return cast("Dedup", spark_dedup(request, index_items))
 
 
 def pairs(
@@ -422,18 +420,20 @@ def is_index(given: object) -> bool:
     return isinstance(given, Index)
 
 
+def index_items(given: Any) -> Any:
+    """Open an index of documents; None if this is no index."""
+    if is_index(given):
+        from likewise.index.reference_index import ReferenceIndex
+
+        return ReferenceIndex(given)
+    return None
+
+
 def known_items(given: Sequence[Any]) -> Against:
     """Open what new documents are compared with, finished runs and indexes; `close` lets go of it."""
     from likewise.jobs.against import Against, EarlierRun
 
-    def opened(one: Any) -> Any:
-        if not is_index(one):
-            return EarlierRun(one)
-        from likewise.index.reference_index import ReferenceIndex
-
-        return ReferenceIndex(one)
-
-    return Against(given, opened)
+    return Against(given, lambda one: index_items(one) or EarlierRun(one))
 
 
 def known_vectors(given: Sequence[Any]) -> KnownVectors:

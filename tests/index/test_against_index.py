@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 
 import likewise
 from likewise import IncompatibleError, Index, InputError, OutputError, ParameterError, Words
+from likewise.index.redis_server import RedisAddress
 from likewise.index.reference_index import ReferenceIndex, ReferenceVectorIndex
 from likewise.io.workspace import Workspace
 from likewise.jobs import addition, reference_items
@@ -226,12 +230,71 @@ def test_adding_needs_one_index_and_ids(half, tmp_path):
         likewise.dedup(file, add=True, against=[tmp_path / "ix", half / "index"], **SETTINGS)
     with pytest.raises(ParameterError, match="needs documents with ids"):
         likewise.dedup(file, add=True, against=tmp_path / "ix", **SETTINGS)
-    with pytest.raises(ParameterError, match="cannot be an index with engine='spark'"):
-        likewise.dedup(file, against=tmp_path / "ix", engine="spark", **SETTINGS)
+    with pytest.raises(ParameterError, match="'add' parameter of dedup must be False with engine='spark'"):
+        likewise.dedup(file, add=True, against=tmp_path / "ix", engine="spark", **SETTINGS)
     with Index.open(tmp_path / "ix") as index:
         index.add(["a string"], ["something"])
         with pytest.raises(ParameterError, match="ids must be integers or strings, not double"):
             likewise.dedup(pa.table({"text": ["x y z"], "n": [1.5]}), id="n", add=True, against=index, **SETTINGS)
+
+
+@pytest.mark.parametrize("kept_texts", [True, False])
+def test_tasks_of_a_cluster_have_the_answers_of_one_process(place, kept_texts):
+    known, new = texts(6, 90), texts(6, 120)[60:]
+    with Index.create(place, **SETTINGS, texts=kept_texts) as index:
+        for start in range(0, 90, 30):
+            index.add(list(range(start, start + 30)), known[start : start + 30])
+        index.remove([3, 4, 50])
+        reference = ReferenceIndex(index)
+        asked = pickle.loads(pickle.dumps(reference.asked()))
+        assert str(place) in asked.address or "lease=0.5" in asked.address
+        assert "lease" not in repr(asked)
+        assert (asked.rows, asked.live, asked.strings) == (90, 87, False)
+        batches = [Words(2).sets(new[:10]), Words(2).sets(new[10:])]
+        whole = together(reference.similar(batches, 5, 2))
+        found = list(asked.similar(batches, 5))
+        rows = np.unique(np.concatenate([rows for rows, _ in found]))
+        equal = np.isin(rows, np.concatenate([rows[same] for rows, same in found]))
+        assert 0 < equal.sum() < len(rows)
+        parts = [together(asked.items(rows[part], equal[part])) for part in (slice(0, 7), slice(7, None))]
+        assert whole == [one for part in parts for one in part]
+        asked.check()
+        index.remove([8])
+        for call in (asked.check, lambda: list(asked.similar(batches, 5)), lambda: list(asked.items(rows, equal))):
+            with pytest.raises(InputError, match="the index has changed since the run began"):
+                call()
+
+
+def test_a_process_of_tasks_finds_an_index_that_was_made_anew(tmp_path):
+    place = tmp_path / "index"
+    for count in (1, 2):
+        with Index.create(tmp_path / "next", **SETTINGS) as index:
+            index.add(list(range(count)), ["one two three"] * count)
+            asked = replace(ReferenceIndex(index).asked(), address=str(place))
+        shutil.rmtree(place, ignore_errors=True)
+        (tmp_path / "next").rename(place)
+        found = list(asked.similar([Words(2).sets(["one two three four"])], 5))
+        assert [rows.tolist() for rows, _ in found] == [list(range(count))]
+
+
+def together(parts):
+    """Similar items, one by one."""
+    return [
+        (name, sets.tolist(), digest.tolist(), unit.tolist())
+        for some in parts
+        for name, sets, digest, unit in zip(some.ids.to_pylist(), some.sets, some.digests, some.units, strict=True)
+    ]
+
+
+def test_the_address_of_an_index_has_what_another_process_needs(monkeypatch):
+    monkeypatch.setenv("REDISCLI_AUTH", "a/b?c&d")
+    given = "redis://reader@host:6380/2?name=library&socket_timeout=3&grace=60"
+    address = RedisAddress.of("test", given)
+    monkeypatch.delenv("REDISCLI_AUTH")
+    again = RedisAddress.of("test", address.whole)
+    assert again == address
+    assert again.password == "a/b?c&d"
+    assert "a/b" not in repr(address)
 
 
 def test_days_one_after_another_keep_what_one_run_keeps(place, tmp_path):

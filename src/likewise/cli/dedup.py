@@ -205,7 +205,7 @@ def _cut(stats: dict[str, Any]) -> Iterator[str]:
 
 def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:
     """Return the settings of earlier runs and of indexes, but for those that the user gives."""
-    from likewise.engines import is_index, known_items, known_vectors
+    from likewise.engines import index_items, known_items, known_vectors
 
     settings: dict[str, Any]
     if context.params["measure"] in shared.DISTANCES:
@@ -214,11 +214,9 @@ def _settings_of(context: click.Context, against: list[str]) -> dict[str, Any]:
         with known_vectors(list(against)) as vectors:
             settings = {"within": next((one.within for one in vectors.known if one.within is not None), None)}
     elif context.params["engine"] == "spark":
-        if any(map(is_index, against)):
-            return {}  # dedup says that this is not possible
         from likewise.spark.against import settings_of
 
-        settings = settings_of(list(against), context.params["master"])
+        settings = settings_of(list(against), context.params["master"], index_items)
     else:
         with known_items(list(against)) as known:
             settings = known.settings

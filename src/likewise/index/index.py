@@ -241,6 +241,11 @@ class Index:
         return self._view()
 
     @property
+    def address(self) -> str:
+        """By which another process opens the index, wherever it runs; that on a server may have a password."""
+        return self._store.address
+
+    @property
     def _manifest(self) -> Manifest:
         with self._store.read() as snapshot:
             return read_manifest(snapshot, self.where)

@@ -158,6 +158,11 @@ class LmdbStore:
         else:
             self._find()
 
+    @property
+    def address(self) -> str:
+        """The folder, whatever the current one."""
+        return str(self.folder.absolute())
+
     def _find(self) -> LmdbDatabase:
         """Open the current database: the first that is there and was not replaced."""
         self.close()

@@ -127,6 +127,11 @@ class RedisAddress:
         whole = f"{scheme}://{parts.netloc}{parts.path}?{urlencode(options)}"
         return cls(place, name, _seconds(owner, "lease", lease), _seconds(owner, "grace", grace), whole, secret)
 
+    @property
+    def whole(self) -> str:
+        """The URL by which another process finds the index, with a password that came from the environment."""
+        return f"{self.url}&{urlencode({'name': self.name, 'lease': self.lease, 'grace': self.grace})}"
+
 
 def _seconds(owner: str, name: str, value: str | float) -> float:
     try:

@@ -132,6 +132,11 @@ class RedisStore:
             self.close()
             raise
 
+    @property
+    def address(self) -> str:
+        """The URL with all options and, if there is one, the password."""
+        return self.server.address.whole
+
     def _create(self) -> None:
         """Make an empty store; one that is empty already is one whose creation was interrupted."""
         errors = self.server.redis.exceptions

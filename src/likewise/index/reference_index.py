@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +18,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts
 from likewise.base.copies import set_digests
 from likewise.base.runlog import Tick
-from likewise.errors import IncompatibleError, InputError
+from likewise.errors import IncompatibleError, InputError, LikewiseError
 from likewise.index.chunk import ChunkData, sets_of_units
 from likewise.index.index import Index
 from likewise.index.item_ids import STRING, as_ids, fitted_ids
@@ -98,10 +103,18 @@ class _GrowingIndex(Growing):
         """Add ids and items, all or none."""
         self._index.add_batches(batches)
 
+    def snapshot(self) -> AbstractContextManager[IndexView]:
+        """Return what the index holds now."""
+        return self._index.snapshot()
+
     def close(self) -> None:
         """Close the index, unless it is the user's."""
         if self._own:
-            self._index.close()
+            self.shut()
+
+    def shut(self) -> None:
+        """Close the index, whoever opened it."""
+        self._index.close()
 
 
 class ReferenceIndex(_GrowingIndex, QueriedItems):
@@ -132,33 +145,51 @@ class ReferenceIndex(_GrowingIndex, QueriedItems):
 
     def similar(self, batches: Iterable[Sets], most: int, threads: int) -> Iterator[SimilarItems]:
         """Yield the items that are similar to one or more of these sets; all are of one snapshot."""
-        scheme = self._scheme
-        question = IndexQuestion("jaccard", scheme.threshold, most)
         with self._index.snapshot() as view:
             found, equal = np.zeros((2, int(view.starts[-1])), bool)
-            for sets in batches:
-                _, rows, similarity = scheme.similar(view, _sorted(sets), question, threads)
+            for rows, same in self.similar_rows(view, batches, most, threads):
                 found[rows] = True
-                equal[rows[similarity == 1.0]] = True
-            for segment, start in zip(view.segments, view.starts, strict=False):
-                here = found[start : start + segment.entry.rows]
-                same = equal[start : start + segment.entry.rows]
-                yield from self._some(view, segment, int(start), np.flatnonzero(here), same)
+                equal[rows[same]] = True
+            rows = np.flatnonzero(found)
+            yield from self.items(view, rows, equal[rows])
+
+    def similar_rows(
+        self, view: IndexView, batches: Iterable[Sets], most: int, threads: int
+    ) -> Iterator[tuple[Ints, NDArray[np.bool_]]]:
+        """Yield for each batch of sets the rows of similar items, some several times, and which equal a set."""
+        scheme = self._scheme
+        question = IndexQuestion("jaccard", scheme.threshold, most)
+        for sets in batches:
+            _, rows, similarity = scheme.similar(view, _sorted(sets), question, threads)
+            yield rows, similarity == 1.0
+
+    def items(self, view: IndexView, rows: Ints, equal: NDArray[np.bool_]) -> Iterator[SimilarItems]:
+        """Yield the items of these rows, which ascend; documents are read if they may be identical to a new one."""
+        cuts = np.searchsorted(rows, view.starts)
+        for segment, start, (low, high) in zip(view.segments, view.starts.tolist(), pairwise(cuts), strict=False):
+            yield from self._some(view, segment, start, rows[low:high] - start, equal[low:high])
 
     def _some(
-        self, view: IndexView, segment: SegmentView, start: int, rows: Ints, same: NDArray[np.bool_]
+        self, view: IndexView, segment: SegmentView, start: int, rows: Ints, equal: NDArray[np.bool_]
     ) -> Iterator[SimilarItems]:
-        """Yield some rows of a segment; documents are read if they may be identical to one that was asked about."""
-        of = _units(segment) if len(rows) else rows
+        """Yield some rows of a segment."""
+        of = _units(segment, rows)
         for at in range(0, len(rows), ROWS):
-            some = rows[at : at + ROWS]
-            sets = _sets(segment, of[some])
-            digests, units = marks(f"{self.place}#{start}", len(some), at), set_digests(sets)
+            part = slice(at, at + ROWS)
+            some = rows[part]
+            sets = _sets(segment, of[part])
+            digests, units = marks(self.place, some + start), set_digests(sets)
             if self._scheme.texts:
-                for place, texts in _documents(segment.chunks, some, np.flatnonzero(same[some])):
+                for place, texts in _documents(segment.chunks, some, np.flatnonzero(equal[part])):
                     digests[place] = chunk_digests(texts, np.arange(len(texts)))
                     units[place] = self._shingles(texts)
             yield SimilarItems(view.ids(some + start), sets, digests, units)
+
+    def asked(self) -> AskedIndex:
+        """Return the index as it is now, for the tasks of a cluster."""
+        with self._index.snapshot() as view:
+            found, rows = view.manifest, int(view.starts[-1])
+            return AskedIndex(self._index.address, self.where, rows, found.live, found.ids == STRING, _state(view))
 
     def _shingles(self, texts: TextChunk) -> Hashes:
         """Return the fingerprints of the shingles of documents, by which a search finds equal ones."""
@@ -176,8 +207,72 @@ class ReferenceIndex(_GrowingIndex, QueriedItems):
             for segment, start in zip(view.segments, view.starts, strict=False):
                 mine = np.flatnonzero((places[place] >= start) & (places[place] < start + segment.entry.rows))
                 if len(mine):
-                    known[mine] = set_digests(_sets(segment, _units(segment)[places[place][mine] - start]))
+                    known[mine] = set_digests(_sets(segment, _units(segment, places[place][mine] - start)))
             yield place, (known != set_digests(sets)).any(axis=1)
+
+
+_OPENED: dict[str, ReferenceIndex] = {}
+"""The indexes that this process of tasks has open."""
+
+
+@dataclass(frozen=True)
+class AskedIndex:
+    """An index for the tasks of a cluster. address: how to open it, which may have a password and is not shown."""
+
+    address: str = field(repr=False)
+    where: str
+    rows: int
+    live: int
+    strings: bool
+    state: str
+
+    @contextmanager
+    def _view(self) -> Iterator[tuple[ReferenceIndex, IndexView]]:
+        """Yield the index and a snapshot; raise if it is in another state."""
+        known = self._opened()
+        with known.snapshot() as view:
+            if _state(view) != self.state:
+                raise InputError(
+                    f"{self.where}: the index has changed since the run began; leave it alone and run again"
+                )
+            yield known, view
+
+    def _opened(self) -> ReferenceIndex:
+        """Return the index, opened anew if what is open here is in another state: it may be a folder that is gone."""
+        known = _OPENED.pop(self.address, None)
+        if known is not None:
+            with suppress(LikewiseError), known.snapshot() as view:
+                if _state(view) == self.state:
+                    _OPENED[self.address] = known
+                    return known
+            known.shut()
+        _OPENED[self.address] = known = ReferenceIndex(Index.open(self.address, threads=1))
+        return known
+
+    def check(self) -> None:
+        """Raise if the index cannot be opened here, or is in another state."""
+        with self._view():
+            pass
+
+    def similar(self, batches: Iterable[Sets], most: int) -> Iterator[tuple[Ints, NDArray[np.bool_]]]:
+        """Yield for each batch of sets the rows of similar items, some several times, and which equal a set."""
+        with self._view() as (known, view):
+            yield from known.similar_rows(view, batches, most, 1)
+
+    def items(self, rows: Ints, equal: NDArray[np.bool_]) -> Iterator[SimilarItems]:
+        """Yield the items of these rows, which ascend. equal: those whose documents may be identical to a new one."""
+        with self._view() as (known, view):
+            yield from known.items(view, rows, equal)
+
+
+def _state(view: IndexView) -> str:
+    """Return a checksum of all that an index holds, by the checksums of its values."""
+
+    def made() -> str:
+        content = json.dumps(asdict(view.manifest), sort_keys=True)
+        return blake2b(content.encode(), digest_size=16).hexdigest()
+
+    return view.prepared("state", made)
 
 
 class ReferenceVectorIndex(_GrowingIndex, QueriedVectors):
@@ -238,9 +333,10 @@ def _sorted(sets: Sets) -> Sets:
     return Sets(values, sets.offsets)
 
 
-def _units(segment: SegmentView) -> Ints:
-    """Return the set of every row."""
-    return unit_of_rows(segment.entry.rows, segment.grouping())
+def _units(segment: SegmentView, rows: Ints) -> Ints:
+    """Return the sets of some rows."""
+    grouping = segment.grouping() if len(rows) else None
+    return rows if grouping is None else unit_of_rows(segment.entry.rows, grouping)[rows]
 
 
 def _sets(segment: SegmentView, units: Ints) -> Sets:

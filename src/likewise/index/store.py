@@ -78,6 +78,10 @@ class Store(Protocol):
     where: str
     """What error messages call it."""
 
+    @property
+    def address(self) -> str:
+        """By which another process opens it, whatever its folder and environment; may have a password."""
+
     def read(self, fresh: bool = False) -> AbstractContextManager[Snapshot]:
         """Return a snapshot of what is committed. fresh: read values where they are stored, whatever is in memory."""
 

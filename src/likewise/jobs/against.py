@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class KeptItems(Items):
 
     def digests(self, threads: int) -> Hashes:
         """Return fingerprints that are all different: no two kept documents are copies."""
-        return marks(str(self.state.directory), self._count)
+        return marks(str(self.state.directory), np.arange(self._count))
 
     def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
         """Copy the keys from the state of the run."""
@@ -216,7 +216,7 @@ class Against(KnownItems[ReferenceItems, ReferencePart]):
         """Raise if new documents cannot be compared with all of these in one way."""
         check_runs([one.state for one in self.known if isinstance(one, EarlierRun)])
         for one in self.known[1:]:
-            _check_settings(self.known[0], one)
+            check_settings(self.known[0], one)
 
     @property
     def where(self) -> str:
@@ -324,7 +324,23 @@ def run_settings(state: State) -> dict[str, Any]:
     return {**chosen, "shingle": shingler, "bands": bands or None, "rows": rows or None, "method": method}
 
 
-def _check_settings(first: ReferenceItems, other: ReferenceItems) -> None:
+class KnownSettings(Protocol):
+    """What is known of how documents were compared."""
+
+    @property
+    def where(self) -> str:
+        """What the user calls them."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that new documents must share."""
+
+    @property
+    def common(self) -> Hashes:
+        """The shingles that are left out."""
+
+
+def check_settings(first: KnownSettings, other: KnownSettings) -> None:
     """Raise if new documents cannot be compared with both, one of which is an index, in one way."""
     before, now = ({**one.settings, **one.settings["shingle"].to_dict()} for one in (first, other))
     for name in {"method": "", **before, **now}:

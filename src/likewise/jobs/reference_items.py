@@ -11,7 +11,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -193,6 +193,35 @@ class SimilarItems:
     units: Hashes
 
 
+class AskedItems(Protocol):
+    """A collection as the tasks of a cluster have it: each process opens it by itself, and raises if it has changed."""
+
+    @property
+    def rows(self) -> int:
+        """The number of places of items, those of removed ones too."""
+
+    @property
+    def live(self) -> int:
+        """The number of items."""
+
+    @property
+    def strings(self) -> bool:
+        """Whether ids are text."""
+
+    @property
+    def state(self) -> str:
+        """What tells the state of the collection from others."""
+
+    def check(self) -> None:
+        """Raise if it cannot be opened here, or is in another state."""
+
+    def similar(self, batches: Iterable[Sets], most: int) -> Iterator[tuple[Ints, NDArray[np.bool_]]]:
+        """Yield for each batch of sets the rows of similar items, some several times, and which equal a set."""
+
+    def items(self, rows: Ints, equal: NDArray[np.bool_]) -> Iterator[SimilarItems]:
+        """Yield the items of these rows, which ascend. equal: those whose documents may be identical to a new one."""
+
+
 class QueriedItems(ReferenceItems, Growing):
     """A collection that is asked for the items that are similar to new ones, and to which items can be added."""
 
@@ -207,6 +236,10 @@ class QueriedItems(ReferenceItems, Growing):
 
         Of each set, those of its `most` most similar items. All batches are taken before the first answer.
         """
+
+    @abstractmethod
+    def asked(self) -> AskedItems:
+        """Return the collection as it is now, for the tasks of a cluster."""
 
     def document(self, row: int) -> str:
         """Raise: the sets of similar items were kept, and their documents are in the index."""
@@ -270,7 +303,7 @@ class FoundItems(Items):
 
     def digests(self, threads: int) -> Hashes:
         """Return fingerprints that are all different: items of an index are not documents to the byte."""
-        return marks(self._place, len(self))
+        return marks(self._place, np.arange(len(self)))
 
     def keys(self, rows: Ints, plan: SketchPlan) -> Hashes:
         """Write the band keys; the sample of the certificate is shown new documents only."""
@@ -312,10 +345,10 @@ def stored_ids(space: Workspace, step: str) -> Any:
     return pa.concat_arrays(ids.chunks) if isinstance(ids, pa.ChunkedArray) else ids
 
 
-def marks(place: str, count: int, start: int = 0) -> Hashes:
+def marks(place: str, rows: Ints) -> Hashes:
     """Return fingerprints that differ from each other and, but for chance, from those of all documents."""
-    numbers = np.arange(start + 1, start + count + 1, dtype=np.uint64)
-    return np.stack([numbers * MARK, np.full(count, np.uint64(zlib.crc32(place.encode())))], axis=1)
+    numbers = (rows + 1).astype(np.uint64)
+    return np.stack([numbers * MARK, np.full(len(rows), np.uint64(zlib.crc32(place.encode())))], axis=1)
 
 
 def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:

@@ -8,39 +8,47 @@ shuffle, because keys would have to be brought together with the documents that 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from likewise.base.arrays import Hashes, Ints, to_arrow
+from likewise.base.arrays import Hashes, Ints, TextChunk, to_arrow
 from likewise.errors import IncompatibleError
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions
-from likewise.jobs.against import Against, check_runs, kept_ids, run_settings, shingler_of_run
+from likewise.jobs.against import Against, check_runs, check_settings, kept_ids, run_settings
+from likewise.jobs.reference_items import QueriedItems, chunk_digests
 from likewise.jobs.state import State
 from likewise.search.cluster import Removal
 from likewise.search.expand import listed_pairs
 from likewise.search.items import BYTES_A_BYTE
 from likewise.search.matches import VerifiedPairs
 from likewise.shingle import Shingler
-from likewise.spark.corpus import ROW, Corpus
+from likewise.spark.asked import SparkIndex
+from likewise.spark.context import check_machines, is_connect, one_machine
+from likewise.spark.corpus import ROW, Corpus, numbered
 from likewise.spark.direct import TEXT
 from likewise.spark.folder import folder_at, located
 from likewise.spark.in_place import deposited
+from likewise.spark.known_sets import KnownSets, MixedShingler
 from likewise.spark.members import VALUE, LargeMembers, positions_of
+from likewise.spark.rowset import RowSet
 from likewise.spark.run import ClusterRun
 from likewise.spark.session import quiet, session_of, spark_errors
-from likewise.spark.source import DIGEST, Deposit, SparkInput, open_input
+from likewise.spark.source import Deposit, SparkInput, open_input
 from likewise.spark.state import SparkState
 from likewise.spark.store import Checkpoints
 from likewise.spark.tables import DriverTables
 from likewise.spark.universe import Universe
 
 SCHEME = "://"
+Opening = Callable[[Any], QueriedItems | None]
+"""Returns an index; None if what is given is none."""
 
 
 @dataclass(frozen=True)
@@ -71,51 +79,106 @@ class SparkRun:
         return self.state.gone.total - len(self.state.gone)
 
 
-class SparkAgainst(Against):
-    """The finished runs that new documents are compared with on Spark."""
+@dataclass(frozen=True)
+class _RunSettings:
+    """What `check_settings` asks of a finished run."""
 
-    def __init__(self, session: Any, directories: list[str | Path]) -> None:
-        self.session = session
-        self.states = [_opened(session, directory) for directory in directories]
-        check_runs(self.states)
-        self.shingler: Shingler = shingler_of_run(self.states[0])
+    state: Any
 
     @property
     def where(self) -> str:
-        """The first run, for error messages."""
-        return str(self.states[0].directory)
+        return str(self.state.directory)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that new documents must share."""
-        return run_settings(self.states[0])
+        return run_settings(self.state)
 
     @property
     def common(self) -> Hashes:
-        """The shingles that are left out as too common."""
-        found: Hashes = self.states[0].common
+        found: Hashes = self.state.common
         return found
+
+
+class SparkAgainst(Against):
+    """The finished runs and the indexes that new documents are compared with on Spark.
+
+    opened: returns an index, or None if this is none.
+    """
+
+    def __init__(self, session: Any, given: list[Any], opened: Opening) -> None:
+        self.session = session
+        self.states: list[Any] = []
+        super().__init__(given, partial(self._known, opened=opened))
+        self.shingler: Shingler = self.settings["shingle"]
+        self.mixed: MixedShingler | None = None
+        if indexes := [one for one in self.states if isinstance(one, SparkIndex)]:
+            self.mixed = MixedShingler.of(self.shingler, KnownSets([one.asked.state for one in indexes]))
+
+    def _known(self, given: Any, opened: Opening) -> Any:
+        """Open a run or an index; return what has its settings."""
+        index = opened(given)
+        self.states.append(_opened(self.session, given) if index is None else SparkIndex(index))
+        return _RunSettings(self.states[-1]) if index is None else index
+
+    def close(self) -> None:
+        """Let go of indexes."""
+        for one in self.states:
+            if isinstance(one, SparkIndex):
+                one.items.close()
+
+    def check_together(self) -> None:
+        """Raise if new documents cannot be compared with all of these in one way."""
+        check_runs([one for one in self.states if not isinstance(one, SparkIndex)])
+        for one in self.known[1:]:
+            check_settings(self.known[0], one)
+
+    def check_seen(self) -> None:
+        """Raise unless the machines of tasks see the indexes as they are here."""
+        indexes = [one for one in self.states if isinstance(one, SparkIndex)]
+        if indexes and (is_connect(self.session) or not one_machine(self.session)):
+            check_machines(self.session)
+        for one in indexes:
+            one.check_seen(self.session)
+
+    @property
+    def places(self) -> list[str]:
+        """The runs and the indexes, for run.json."""
+        return [one.items.place if isinstance(one, SparkIndex) else str(one.directory) for one in self.states]
+
+    @property
+    def total(self) -> int:
+        """The number of documents that the runs kept and the indexes hold, whether they take part or not."""
+        return sum(one.asked.live if isinstance(one, SparkIndex) else _count(one) for one in self.states)
 
     @property
     def count(self) -> int:
-        """The number of documents that the runs kept."""
+        """The number of documents that take part."""
         return sum(map(_count, self.states))
 
     @property
     def identity(self) -> list[list[Any]]:
-        """What tells these runs from others: their folders, and the checksums of their states."""
-        return [[str(one.directory), one.run["details"]["state"]] for one in self.states]
+        """What tells these from others: the folders and the checksums of the states of runs and of indexes."""
+        states = [
+            one.asked.state if isinstance(one, SparkIndex) else one.run["details"]["state"] for one in self.states
+        ]
+        return [list(one) for one in zip(self.places, states, strict=True)]
 
-    def means(self) -> tuple[int, ...]:
+    def means(self) -> tuple[int | None, ...]:
         """Return the bytes that a set of each run is taken to have: what the local engine takes."""
-        counts = [state.run["counts"] for state in self.states]
-        each = BYTES_A_BYTE[self.shingler.name]
-        return tuple(int(one.get("bytes", 0) / max(1, one["items"])) * each + 64 for one in counts)
+        each, found = BYTES_A_BYTE[self.shingler.name], list[int | None]()
+        for state in self.states:
+            counts = {} if isinstance(state, SparkIndex) else state.run["counts"]
+            found.append(int(counts.get("bytes", 0) / max(1, counts["items"])) * each + 64 if counts else None)
+        return tuple(found)
 
-    def deposits(self, checkpoints: Checkpoints) -> list[Deposit]:
+    def deposits(self, checkpoints: Checkpoints, new: Corpus) -> list[Deposit]:
         """Write the documents to the folder of this run, with their numbers."""
         found = []
         for number, state in enumerate(self.states):
+            if isinstance(state, SparkIndex):
+                assert self.mixed is not None
+                found.append(state.deposit(new, self.mixed.known_sets, number + 1, checkpoints))
+                continue
             given, options = self._input(state)
             layout = state.state.layout if isinstance(state, SparkRun) else None
             if layout is not None and np.array_equal(*layout):
@@ -149,6 +212,8 @@ class SparkAgainst(Against):
     def ids(self, number: int, places: Ints, corpus: Corpus) -> Any:
         """Return the ids of some documents of a run, by their places among those kept."""
         state = self.states[number]
+        if isinstance(state, SparkIndex):
+            return corpus.column(places, VALUE, number)
         if not isinstance(state, SparkRun):
             return kept_ids(state).take(to_arrow(places))
         column = state.run["parameters"]["id"]
@@ -157,7 +222,7 @@ class SparkAgainst(Against):
     def ids_of(self, members: LargeMembers, column: str | None) -> tuple[Any, bool]:
         """Return (row, value): the ids of the members of a large corpus, earlier and new ones; and whether they are
         text because those of the runs have several types."""
-        parts = [self._ids_of(number, members) for number in range(len(self.states))]
+        parts = [self._ids_of(number, members) for number, state in enumerate(self.states) if _count(state)]
         new = len(self.states)
         parts.append(members.ids(column, new, f"names-{new + 1}"))
         text = len({dict(part.dtypes)[VALUE] for part in parts}) > 1
@@ -168,6 +233,8 @@ class SparkAgainst(Against):
     def _ids_of(self, number: int, members: LargeMembers) -> Any:
         """Return (row, value): the ids of the members that a run kept. Those of a run on Spark stay on the cluster."""
         state = self.states[number]
+        if isinstance(state, SparkIndex):
+            return members.ids(VALUE, number, f"names-{number + 1}")
         if not isinstance(state, SparkRun):
             start, stop = self.starts[number : number + 2].tolist()
             places = np.arange(start, stop)
@@ -181,7 +248,7 @@ class SparkAgainst(Against):
 
     def origin(self, row: str) -> str:
         """Return an expression of Spark for the folder of the run that kept a row; null for new documents."""
-        names = (str(state.directory).replace("\\", "\\\\").replace("'", "\\'") for state in self.states)
+        names = (one.where.replace("\\", "\\\\").replace("'", "\\'") for one in self.known)
         cases = (f"when {row} < {stop} then '{name}'" for stop, name in zip(self.starts[1:], names, strict=True))
         return f"case {' '.join(cases)} end"
 
@@ -192,13 +259,13 @@ class SparkAgainst(Against):
 
     def origins(self, rows: Ints) -> Any:
         """Return for each row the folder of the run that kept it; null for new documents."""
-        folders = pa.array([str(state.directory) for state in self.states] + [None], pa.string())
+        folders = pa.array([one.where for one in self.known] + [None], pa.string())
         return folders.take(to_arrow(np.searchsorted(self.starts, rows, side="right") - 1))
 
 
 def _count(state: Any) -> int:
-    """Return how many documents a run kept."""
-    return state.count if isinstance(state, SparkRun) else len(state.kept)
+    """Return how many documents a run kept, or an index found."""
+    return state.count if isinstance(state, SparkRun | SparkIndex) else len(state.kept)
 
 
 def _opened(session: Any, directory: str | Path) -> Any:
@@ -223,19 +290,18 @@ class AgainstTables(DriverTables):
         self.earlier = earlier
         super().__init__(run, corpus, universe, matches, self._of_new(corpus, universe, removal))
         run.log.counts["items"] = len(corpus) - corpus.earlier
-        run.log.counts["earlier"] = corpus.earlier
+        run.log.counts["earlier"] = earlier.total
 
     def _of_new(self, corpus: Corpus, universe: Universe, removal: Removal) -> Removal:
         """Keep the removals of new documents, and find which of them are byte for byte one that was kept earlier."""
-        from pyspark.sql import functions as F
-
         old = universe.place(np.array([corpus.earlier]))[0]
         new = removal.since(old)
         asked = np.flatnonzero((new.keepers < old) & (new.similarity == 1.0))
         if len(asked):
             both = np.unique(universe.rows[np.concatenate([new.rows[asked], new.keepers[asked]])])
-            frame = corpus.texts.withColumn(DIGEST, F.md5(TEXT))
-            digests = np.array(corpus.fetch(both, [DIGEST], frame).column(DIGEST).to_pylist(), dtype=object)
+            found = printed(corpus, RowSet(len(corpus), [both]), self.earlier.mixed, both).toArrow()
+            order = np.argsort(np.asarray(found.column(ROW), np.int64))
+            digests = np.array(found.column(VALUE).to_pylist(), dtype=object)[order]
             one, other = (np.searchsorted(both, universe.rows[side[asked]]) for side in (new.rows, new.keepers))
             new.identical[asked] |= (digests[one] == digests[other]).astype(bool)
         return new
@@ -251,7 +317,7 @@ class AgainstTables(DriverTables):
         cuts = np.searchsorted(rows, starts)
         parts = [
             self.earlier.ids(number, rows[cuts[number] : cuts[number + 1]] - starts[number], self.corpus)
-            for number in range(len(self.earlier.states))
+            for number in np.flatnonzero(np.diff(starts)).tolist()
         ]
         fresh = rows[cuts[-1] :] - starts[-1]
         column = self.run.request.id
@@ -276,8 +342,30 @@ class AgainstTables(DriverTables):
         return self._removed_table().append_column("kept_in", origins)
 
 
-def settings_of(directories: list[str | Path], master: str | None) -> dict[str, Any]:
-    """Return the settings that new documents must share with these runs, for the command line."""
+def printed(corpus: Corpus, wanted: RowSet, mixed: MixedShingler | None, rows: Ints | None = None) -> Any:
+    """Return (row, value): fingerprints of the documents of some rows, equal if they are, byte for byte.
+
+    rows: the same rows, ascending, if the driver has them.
+    """
+    known = corpus.broadcast((wanted, mixed))
+    sender = partial(_printed, numbering=corpus.shared_numbering, known=known)
+    return corpus.map_texts(sender, f"{ROW} bigint, {VALUE} binary", rows)
+
+
+def _printed(batches: Iterator[Any], numbering: Any, known: Any) -> Iterator[Any]:
+    wanted, mixed = known.value
+    for batch in batches:
+        rows, rest = numbered(batch, numbering.value)
+        chosen = np.flatnonzero(wanted.has(rows))
+        if len(chosen):
+            chunk = TextChunk.from_arrow(rest.column(rest.schema.get_field_index(TEXT)).take(to_arrow(chosen)))
+            digests = chunk_digests(chunk, np.arange(len(chunk))) if mixed is None else mixed.digests(chunk)
+            values = pa.array([one.tobytes() for one in digests], pa.binary())
+            yield pa.RecordBatch.from_arrays([to_arrow(rows[chosen]), values], [ROW, VALUE])
+
+
+def settings_of(given: list[Any], master: str | None, opened: Opening) -> dict[str, Any]:
+    """Return the settings that new documents must share with these runs and indexes, for the command line."""
     session = session_of("dedup", [], master)
-    with spark_errors(), quiet():
-        return SparkAgainst(session, directories).settings
+    with spark_errors(), quiet(), SparkAgainst(session, given, opened) as known:
+        return known.settings

@@ -63,14 +63,14 @@ class Corpus:
     runs and then new ones.
 
     large: rows with duplicates remain on the cluster to the end. means: of earlier runs, the bytes a set is taken to
-    have.
+    have; None if the sizes of documents are those of their sets.
     """
 
     session: Any
     parts: tuple[Deposit, ...]
     across: bool = True
     large: bool = False
-    means: tuple[int, ...] = ()
+    means: tuple[int | None, ...] = ()
 
     @cached_property
     def numbering(self) -> Any:
@@ -323,7 +323,8 @@ class SampledItems(Items):
         estimated = self._sizes[1] * BYTES_A_BYTE[self._shingler.name] + 64
         start = 0
         for mean, part in zip(self._corpus.means, self._corpus.parts, strict=False):
-            estimated[(different >= start) & (different < start + part.numbering.rows)] = mean
+            here = (different >= start) & (different < start + part.numbering.rows)
+            estimated[here] = self._sizes[1][here] + 64 if mean is None else mean
             start += part.numbering.rows
         return estimated[place]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, cast
@@ -19,7 +20,7 @@ from likewise.search.matches import count_different
 from likewise.search.plan import Executor, find
 from likewise.search.prepare import NO_ROWS
 from likewise.spark import corpus as corpora
-from likewise.spark.against import AgainstTables, SparkAgainst
+from likewise.spark.against import AgainstTables, Opening, SparkAgainst
 from likewise.spark.copies import LINK
 from likewise.spark.corpus import Corpus, numbered
 from likewise.spark.direct import PART, PLACE
@@ -40,14 +41,26 @@ from likewise.spark.tables import DriverTables
 OWNER = "dedup"
 
 
-def dedup(request: DedupRequest) -> SparkDedup:
-    """Do what was asked for on a cluster."""
-    earlier = None
+def dedup(request: DedupRequest, opened: Opening) -> SparkDedup:
+    """Do what was asked for on a cluster. opened: returns an index to compare with, or None if it is a run."""
+    if request.add:
+        rule = "False with engine='spark'; add what was kept to the index afterwards"
+        raise ParameterError.of(OWNER, "add", rule, request.add)
     if request.against and request.group is not None:
         raise ParameterError(f"The 'against' parameter of {OWNER} does not go with 'group' on Spark yet.")
-    if request.against:
-        earlier = _opened_runs(request)
-        request = earlier.agreed(request)
+    if not request.against:
+        return _done(request, None)
+    session = session_of(OWNER, request.sources, request.master)
+    with ExitStack() as opening:
+        with spark_errors(), quiet():
+            earlier = opening.enter_context(SparkAgainst(session, list(request.against), opened))
+            agreed = earlier.agreed(request)
+            earlier.check_seen()
+        return _done(agreed, earlier)
+
+
+def _done(request: DedupRequest, earlier: SparkAgainst | None) -> SparkDedup:
+    """Do what was asked for, with the settings of what is known."""
     with begun(request, earlier.identity if earlier else None, request.fresh) as run:
         corpus = run.corpus(earlier)
         grouped = None
@@ -60,22 +73,16 @@ def dedup(request: DedupRequest) -> SparkDedup:
         if earlier is not None:
             searching = replace(searching, ignore_common=None, common=earlier.common)
         ranks = RankOrder(corpus, request.policy)
-        given = searching, shingler, ranks, run.checkpoints, run.scratch, run.log, request.policy
+        mixed = earlier.mixed if earlier is not None else None
+        given = searching, mixed or shingler, ranks, run.checkpoints, run.scratch, run.log, request.policy
         executor = SpreadExecutor(corpus, *given) if corpus.large else GatheredExecutor(corpus, *given)
         found = find(cast(Executor[Found], executor))
         request.note_method(run.log)
-        folders = None if earlier is None else [str(one.directory) for one in earlier.states]
+        folders = None if earlier is None else earlier.places
         parameters = {**request.reported(shingler), "against": folders, "engine": "spark", **request.resources.used}
         tables = tables_of(run, corpus, found, request.policy, ranks, earlier)
         state = _state(run, corpus, found, executor.built) if request.state and grouped is None else None
         return Answer(run, corpus, tables, parameters, state, grouped=grouped).write()
-
-
-def _opened_runs(request: DedupRequest) -> SparkAgainst:
-    """Load the runs to compare with."""
-    session = session_of(OWNER, request.sources, request.master)
-    with spark_errors(), quiet():
-        return SparkAgainst(session, list(request.against))
 
 
 def tables_of(
@@ -111,7 +118,7 @@ def _state(run: ClusterRun, corpus: Corpus, found: Found, built: dict[str, Any])
     if given.identity is None or not run.checkpoints.lasting:
         return None
     about = {
-        "threshold": None if corpus.earlier else run.request.threshold,
+        "threshold": run.request.threshold if corpus.across else None,
         "complete": run.log.details.get("crowds", {}).get("complete", True),
         "given": list(given.given),
         "inputs": given.identity,

@@ -50,7 +50,7 @@ class PairListing:
     def __init__(self, matches: LargeMatches, log: RunLog, k: int | None = None, below: float | None = None) -> None:
         self._members = members = matches.members
         self._corpus, self._log, self._k = members.corpus, log, k
-        self._copies = bool(self._corpus.earlier) or (self._corpus.sides is None and below is None)
+        self._copies = not self._corpus.across or (self._corpus.sides is None and below is None)
         self._edges = matches.pairs.edges if below is None else matches.pairs.edges.where(f"similarity < {below!r}")
         self._size = members.ranked.select("leader", "size")
         self._cap = self._largest_listed() if k is None else 0

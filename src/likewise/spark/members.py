@@ -191,7 +191,7 @@ class LargeMembers:
         if rule.column is None:
             lengths = self.corpus.texts.withColumn(VALUE, F.char_length(TEXT).cast("bigint"))
             return self.values(VALUE, lengths)
-        new = len(self.corpus.parts) - 1 if self.corpus.earlier else 0
+        new = 0 if self.corpus.across else len(self.corpus.parts) - 1
         return self.values(rule.column, cast=check_scores(self.corpus.parts[new], rule), part=new)
 
     def ranks(self, nodes: Ints) -> Ints:

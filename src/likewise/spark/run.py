@@ -64,7 +64,7 @@ class ClusterRun:
                 deposited(given, self.request.options, self.checkpoints, "read-other" if number else "read", short)
                 for number, given in enumerate(self.inputs)
             )
-            before = [] if earlier is None else earlier.deposits(self.checkpoints)
+            before = [] if earlier is None else earlier.deposits(self.checkpoints, Corpus(self.session, parts))
         corpus = Corpus(self.session, (*before, *parts), earlier is None, means=earlier.means() if earlier else ())
         self.log.counts["bytes"] = sum(part.numbering.bytes for part in parts)
         if self.request.id is not None:
@@ -137,11 +137,11 @@ def short_bytes(request: SearchRequest) -> int:
 class EarlierRuns(Protocol):
     """The documents that earlier runs kept."""
 
-    def deposits(self, checkpoints: Checkpoints) -> list[Deposit]:
-        """Write them to the folder of this run."""
+    def deposits(self, checkpoints: Checkpoints, new: Corpus) -> list[Deposit]:
+        """Write them to the folder of this run. new: the documents that are compared with them."""
 
-    def means(self) -> tuple[int, ...]:
-        """Return the bytes that a set of each run is taken to have."""
+    def means(self) -> tuple[int | None, ...]:
+        """Return the bytes that a set of each run is taken to have; None if the sizes of documents are those."""
 
 
 class RankOrder:

@@ -9,13 +9,11 @@ from typing import Any
 from likewise.base.runlog import RunLog
 from likewise.jobs.result import KINDS
 from likewise.search.cluster import NONE
-from likewise.spark.against import SparkAgainst
-from likewise.spark.direct import TEXT
+from likewise.spark.against import SparkAgainst, printed
 from likewise.spark.large_listing import LargeMatches, PairListing, certify, scores
-from likewise.spark.members import A, B, from_parcels, named, row_set, to_parcels, values_of
+from likewise.spark.members import A, B, from_parcels, named, row_set, to_parcels
 from likewise.spark.rounds import CHOSEN, EDGE, Rounds
 from likewise.spark.rowset import RowSet
-from likewise.spark.source import DIGEST
 
 
 class SpreadTables:
@@ -120,13 +118,12 @@ class SpreadTables:
 
     def _with_digests(self) -> Any:
         """Return the rows with those marked as identical that are, byte for byte, what an earlier run kept."""
-        from pyspark.sql import functions as F
-
         corpus, rows = self._corpus, self._rows
         same = f"row >= {corpus.earlier} and keeper < {corpus.earlier} and similarity = 1D"
         asked = rows.where(same)
         both = row_set(asked.select("row").unionAll(asked.select("keeper")), len(corpus))
-        digests = values_of(corpus, both, DIGEST, corpus.texts.withColumn(DIGEST, F.md5(TEXT)))
+        assert self._earlier is not None
+        digests = printed(corpus, both, self._earlier.mixed)
         one, other = digests.toDF("row", "one"), digests.toDF("keeper", "other")
         whole = rows.join(one, "row", "left").join(other, "keeper", "left")
         equal = f"identical or ({same} and coalesce(one = other, false)) as identical"
@@ -138,8 +135,8 @@ class SpreadTables:
 
         log, earlier = self._log, self._corpus.earlier
         items = log.counts["items"] = len(self._corpus) - earlier
-        if earlier:
-            log.counts["earlier"] = earlier
+        if self._earlier is not None:
+            log.counts["earlier"] = self._earlier.total
         gone = (F.col("row") != F.col("keeper")) & (F.col("row") >= earlier)
         removed, same, clusters, largest = self._rows.agg(
             F.count_if(gone),

@@ -26,6 +26,7 @@ from likewise.search.scored import ScoredPairs, packed, unpacked
 from likewise.search.sketch import SketchPlan
 from likewise.search.verify import compare
 from likewise.shingle import Shingler
+from likewise.spark.known_sets import MixedShingler
 
 NOTHING = np.zeros(0, np.int64)
 BAND = np.uint64(32)
@@ -56,7 +57,10 @@ def sketched(
     """Return the fingerprints and the band keys of documents, and (set of the sample, document) of its neighbours."""
     keys = HeldKeys(np.empty((len(rows), banding.b), np.uint32))
     own = None if probe is None else Probe(probe.sample)
-    units = items.keys(rows, SketchPlan(minhash, banding, keys, 1, probe=own))
+    plan = SketchPlan(minhash, banding, keys, 1, probe=own)
+    units = items.keys(rows, plan)
+    if isinstance(items.shingler, MixedShingler):
+        items.shingler.put_known(items, rows, plan, keys, units)
     sample, found = (NOTHING, NOTHING) if own is None else own.result()
     return units, keys.matrix, sample, found
 

@@ -23,7 +23,8 @@ PAUSE = 0.5
 TOTALS = ("input_bytes", "shuffle_read_bytes", "shuffle_write_bytes", "spill_bytes")
 """Numbers of stages that are added up."""
 STAGES = {
-    "read": "read", "read-other": "read", "earlier": "read", "copies": "identical", "common": "common",
+    "read": "read", "read-other": "read", "earlier": "read", "asked": "ask", "known": "ask",
+    "copies": "identical", "common": "common",
     "sketch": "sketch", "groups": "sketch", "buckets": "candidates", "candidates": "candidates",
     "meetings": "candidates", "verify": "verify",
     "write": "write", "members": "cluster", "ranks": "cluster", "edges": "cluster", "keepers": "cluster",
