@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.kernels import linking, record_words
+from likewise.kernels import linking, record_terms, record_words
 from likewise.kernels.linking import nearest
 
 
@@ -65,7 +65,7 @@ def test_records_that_have_a_word_are_counted_once() -> None:
     counts = rng.integers(1, 4, 50)
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
     wanted = np.array([0, 3, 7, 29, 99], np.uint64)
-    found = record_words.records_having(wanted, offsets, np.concatenate(values), counts)
+    found = record_terms.records_having(wanted, offsets, np.concatenate(values), counts)
     naive = [sum(int(n) for value, n in zip(values, counts, strict=True) if word in value) for word in wanted]
     assert found.tolist() == naive
 
@@ -103,14 +103,14 @@ def test_terms_are_numbered_as_they_first_occur() -> None:
     places = np.empty(len(some), np.int32)
     known = np.zeros(1 << 16, np.uint64), np.full(1 << 16, -1, np.int32), 0
     for half in np.split(np.arange(len(some)), 2):
-        known = record_words.number_terms(some[half], places[half[0] : half[-1] + 1], *known)
+        known = record_terms.number_terms(some[half], places[half[0] : half[-1] + 1], *known)
     count = known[2]
     different, first, back = np.unique(some, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     assert count == len(different)
     assert np.array_equal(places, rank[back])
     frequency = np.zeros(count, np.int64)
-    record_words.add_counts(np.arange(len(some) + 1), places, np.full(len(some), 3), frequency)
+    record_terms.add_counts(np.arange(len(some) + 1), places, np.full(len(some), 3), frequency)
     assert np.array_equal(frequency, 3 * np.bincount(places))
 
 
@@ -127,3 +127,20 @@ def test_squeeze(texts, words):
         found = out[ends[place] : ends[place + 1]].tobytes().decode()
         assert found == ("" if odd[place] else " ".join(plain.split()))
     assert strange == odd.sum()
+
+
+def test_terms_of_rows_are_sorted_and_counted() -> None:
+    """Of few terms and of more, with and without repeats."""
+    rng = np.random.default_rng(17)
+    sizes = [0, 1, 2, 30, record_terms.FEW_TERMS, record_terms.FEW_TERMS + 1, 200]
+    values = [rng.integers(0, most, n).astype(np.uint64) << np.uint64(44) for n in sizes for most in (3, 1 << 20)]
+    offsets = np.cumsum([0, *map(len, values)]).astype(np.int64)
+    terms, counts = np.empty(offsets[-1], np.uint64), np.empty(offsets[-1], np.int64)
+    ends = np.empty(len(offsets), np.int64)
+    n = record_terms.bag(offsets, np.concatenate(values), terms, counts, ends)
+    assert n == ends[-1]
+    for row, some in enumerate(values):
+        different, repeats = np.unique(some, return_counts=True)
+        span = slice(ends[row], ends[row + 1])
+        assert np.array_equal(terms[span], different)
+        assert np.array_equal(counts[span], repeats)

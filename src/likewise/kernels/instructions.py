@@ -53,7 +53,23 @@ def _eight_bytes(context, words, place):
     return types.uint64(words, types.uint64), emit
 
 
+def _prefetch(context, array, place):
+    """Emit LLVM's instruction that brings the memory around an element nearer, to be read soon and often."""
+
+    def emit(context, builder, signature, arguments):
+        made = context.make_array(signature.args[0])(context, builder, arguments[0])
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        at = builder.bitcast(builder.gep(made.data, [arguments[1]]), cgutils.voidptr_t)
+        builder.call(function, [at, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp), emit
+
+
 as_pointer: Any = intrinsic(_pointer)
 count_ones: Any = intrinsic(_ones)
 trailing_zeros: Any = intrinsic(_trailing_zeros)
 eight_bytes: Any = intrinsic(_eight_bytes)
+prefetch: Any = intrinsic(_prefetch)

@@ -1,4 +1,4 @@
-"""What Numba has no functions for: arrays at given addresses, and instructions that count bits.
+"""What Numba has no functions for: arrays at given addresses, instructions that count bits, and prefetching.
 
 By its address a kernel reads many values of a memory map in one call. The caller keeps the memory alive, and has
 checked that as many numbers are there.
@@ -86,6 +86,15 @@ def _eight_bytes_interpreted(words, place):
 
 eight_bytes: Any = _eight_bytes_interpreted if config.DISABLE_JIT else Instruction("eight_bytes")
 """eight_bytes(words, place): the eight bytes from byte `place` on of an array of 64-bit words, the first one lowest."""
+
+
+def _prefetch_interpreted(array, place):
+    pass
+
+
+prefetch: Any = _prefetch_interpreted if config.DISABLE_JIT else Instruction("prefetch")
+"""prefetch(array, place): lets the memory of an element, counted through all of a contiguous array, arrive while other
+things are done; it may be anywhere, even outside of the array."""
 
 
 @inner

@@ -5,26 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashing import U0, U1, mix
+from likewise.kernels.hashing import U0, U1, U6, U63, mix
+from likewise.kernels.intrinsics import prefetch
 from likewise.kernels.sorting import run_end
+
+AHEAD = 8
+"""Pairs further on whose memory is asked for meanwhile, and twice as many whose places are: an access that is not in
+the cache takes as long as the comparison of a pair."""
+
+LINE = 8
+"""Numbers of eight bytes in a line of the cache."""
 
 
 @inner
 def shared_weights(offsets, terms_, weights, row, other):
-    """Return what a row shares with another, both sorted by term: the sum of products, and of squares of its own."""
-    a, end_a = offsets[row], offsets[row + 1]
-    b, end_b = offsets[other], offsets[other + 1]
+    """Return what a row shares with another, both sorted by term: the sum of products, and of squares of its own.
+
+    Which of two terms is the lower one cannot be predicted, so that there is no branch: what is not shared adds 0.
+    """
+    a, end_a = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
+    b, end_b = np.uint64(offsets[other]), np.uint64(offsets[other + 1])
     product, square = 0.0, 0.0
     while a < end_a and b < end_b:
-        if terms_[a] == terms_[b]:
-            product += weights[a] * weights[b]
-            square += weights[a] * weights[a]
-            a += 1
-            b += 1
-        elif terms_[a] < terms_[b]:
-            a += 1
-        else:
-            b += 1
+        term, other_term = terms_[a], terms_[b]
+        mine, shared = weights[a], np.float32(term == other_term)
+        product += shared * (mine * weights[b])
+        square += shared * (mine * mine)
+        a += np.uint64(term <= other_term)
+        b += np.uint64(other_term <= term)
     return product, square
 
 
@@ -33,6 +41,14 @@ def cosines(offsets, terms_, weights, left, right):
     """Return the sum of products of the weights of shared terms, for pairs of rows sorted by term."""
     out = np.zeros(left.size, np.float64)
     for p in range(left.size):
+        for side in (left, right):
+            if p + 2 * AHEAD < left.size:
+                prefetch(offsets, side[p + 2 * AHEAD])
+            if p + AHEAD < left.size:
+                row = side[p + AHEAD]
+                for t in range(offsets[row], offsets[row + 1], LINE):
+                    prefetch(terms_, t)
+                    prefetch(weights, t)
         out[p] = shared_weights(offsets, terms_, weights, left[p], right[p])[0]
     return out
 
@@ -105,10 +121,16 @@ def band_keys(codes, offsets, terms_, bands, rows, seeds, keys, marks):
 def agreement(marks, left, right):
     """Return for pairs of records the part of their marks that agree, of those that one of them has."""
     out = np.empty(left.size, np.float32)
+    width = marks.shape[1]
     for p in range(left.size):
+        if p + AHEAD < left.size:
+            place = width * right[p + AHEAD]
+            prefetch(marks, place)
+            prefetch(marks, place + width - 1)
         same, there = 0, 0
-        for m in range(marks.shape[1]):
-            a, b = marks[left[p], m], marks[right[p], m]
+        ours, theirs = marks[left[p]], marks[right[p]]
+        for m in range(width):
+            a, b = ours[m], theirs[m]
             there += (a | b) != 0
             same += a == b and a != 0
         out[p] = same / max(1, there)
@@ -119,8 +141,15 @@ def agreement(marks, left, right):
 def equal_worth(codes, rarity, keys, records):
     """Return for pairs of records, given as keys, how many fields are identical, and how rare that is in all."""
     count, worth = np.empty(keys.size, np.int8), np.empty(keys.size, np.float32)
+    left, ahead = np.int64(0), np.int64(0)
     for p in range(keys.size):
-        left = keys[p] // records
+        if p + AHEAD < keys.size:
+            further = keys[p + AHEAD]
+            if further < ahead * records or further >= (ahead + 1) * records:
+                ahead = further // records
+            prefetch(codes, (further - ahead * records) * codes.shape[1])
+        if keys[p] < left * records or keys[p] >= (left + 1) * records:
+            left = keys[p] // records
         right = keys[p] - left * records
         n, total = 0, 0.0
         for f in range(codes.shape[1]):
@@ -174,51 +203,95 @@ def are_compared(a, b, border, since):
 
 
 @kernel
-def count_block_pairs(order, keys, border, since, limit, counts, width):
-    """Count the pairs of every block of equal keys (sorted; key 0 is none) with at most `limit` records.
+def repeated(keys):
+    """Return the rows whose key others have, too, key 0 excepted, and a few others by chance: one of sixteen at most.
 
-    `border` is the number of the second table's first record, or 0 for one table; pairs of records before `since` are
-    left out. `counts` gets the pairs by their lower record, in ranges of `width` records. Return how many records are
-    in blocks that were too large.
+    Of each key, given by its lowest bits, two bits say whether it was seen once, and twice.
     """
-    crowded = 0
-    n = order.size
-    start = 0
-    while start < n:
-        stop = run_end(keys, start)
-        if keys[start] != U0 and stop - start > 1:
-            if stop - start > limit:
-                crowded += stop - start
-            else:
-                for x in range(start, stop):
-                    for y in range(x + 1, stop):
-                        a, b = min(order[x], order[y]), max(order[x], order[y])
-                        if are_compared(a, b, border, since):
-                            counts[a // width] += 1
-        start = stop
-    return crowded
+    bits = 10
+    while (1 << bits) < 16 * keys.size:
+        bits += 1
+    mask = np.uint32((1 << bits) - 1)
+    once, twice = np.zeros(1 << (bits - 6), np.uint64), np.zeros(1 << (bits - 6), np.uint64)
+    for i in range(keys.size):
+        place = np.uint64(keys[i] & mask)
+        bit = U1 << (place & U63)
+        twice[place >> U6] |= once[place >> U6] & bit
+        once[place >> U6] |= bit
+    count = np.int64(0)
+    out = np.empty(keys.size, np.int32)
+    for i in range(keys.size):
+        place = np.uint64(keys[i] & mask)
+        out[count] = i
+        count += np.int64((twice[place >> U6] >> (place & U63)) & U1) & np.int64(keys[i] != 0)
+    return out[:count].copy()
 
 
 @kernel
-def block_pairs(order, keys, border, since, limit, low, high, records, out):
-    """Write the pairs of every such block whose lower record is from `low` on and below `high`; return how many.
+def block_members(order, keys, limit):
+    """Return the records of every block of two to `limit` equal keys (sorted; key 0 is none), block after block.
 
-    A pair of records is one number, the lower record times `records` plus the higher.
+    The last record of a block is written as its complement. Also return how many records are in larger blocks.
     """
-    count = 0
-    n = order.size
+    crowded, count = 0, 0
+    out = np.empty(order.size, np.int32)
     start = 0
-    while start < n:
+    while start < order.size:
         stop = run_end(keys, start)
-        if keys[start] != U0 and 1 < stop - start <= limit:
+        if keys[start] != 0 and stop - start > limit:
+            crowded += stop - start
+        elif keys[start] != 0 and stop - start > 1:
             for x in range(start, stop):
-                for y in range(x + 1, stop):
-                    a, b = min(order[x], order[y]), max(order[x], order[y])
-                    if low <= a < high and are_compared(a, b, border, since):
-                        out[count] = np.int64(a) * records + b
-                        count += 1
+                out[count] = order[x]
+                count += 1
+            out[count - 1] = ~out[count - 1]
         start = stop
-    return count
+    return out[:count].copy(), crowded
+
+
+@inner
+def member(members, x):
+    """Return a record of a block."""
+    return np.int64(members[x]) if members[x] >= 0 else np.int64(~members[x])
+
+
+@kernel
+def count_block_pairs(members, border, since, shift, counts):
+    """Count the pairs of every block by their lower record, in ranges of 2**shift records.
+
+    `border` is the number of the second table's first record, or 0 for one table; pairs of records before `since` are
+    left out.
+    """
+    start = 0
+    for last in range(members.size):
+        if members[last] < 0:
+            for x in range(start, last):
+                for y in range(x + 1, last + 1):
+                    one, other = member(members, x), member(members, y)
+                    a, b = min(one, other), max(one, other)
+                    if are_compared(a, b, border, since):
+                        counts[a >> shift] += 1
+            start = last + 1
+
+
+@kernel
+def block_pairs(members, border, since, records, shift, buckets, places, out):
+    """Write these pairs, as one number: the lower record times `records` plus the higher.
+
+    buckets: of the ranges of records; -1 if their pairs are left out. places: where the next pair of each goes.
+    """
+    start = 0
+    for last in range(members.size):
+        if members[last] < 0:
+            for x in range(start, last):
+                for y in range(x + 1, last + 1):
+                    one, other = member(members, x), member(members, y)
+                    a, b = min(one, other), max(one, other)
+                    bucket = buckets[a >> shift]
+                    if bucket >= 0 and are_compared(a, b, border, since):
+                        out[places[bucket]] = a * records + b
+                        places[bucket] += 1
+            start = last + 1
 
 
 @inner

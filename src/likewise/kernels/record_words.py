@@ -6,9 +6,8 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.hashing import U0, U1, mix
-from likewise.kernels.hashtable import largest_set, numbered_slot, slot_range, table_bits
-from likewise.kernels.intrinsics import ones
-from likewise.kernels.sorting import sort_values
+from likewise.kernels.hashtable import largest_set
+from likewise.kernels.intrinsics import ones, prefetch
 
 FNV = np.uint64(0xCBF29CE484222325)
 FNV_PRIME = np.uint64(0x100000001B3)
@@ -23,6 +22,9 @@ TILDE = np.uint8(126)
 FEW_TOKENS = 64
 """Tokens of a record that are searched one by one; more are stamped in an array of all tokens, which is faster for long
 texts and, as the array is large, slower for short ones."""
+
+AHEAD = 4
+"""Pairs further on whose memory is asked for meanwhile."""
 
 
 @inner
@@ -120,148 +122,33 @@ def terms(data, offsets, grams, out, ends, write):
                 if not is_word(data[p]):
                     p += 1
                     continue
-                first, h = p, FNV
+                first, h, plain = p, FNV, True
                 while p < stop and is_word(data[p]):
                     byte = np.uint64(data[p])
                     h, whole = (h ^ byte) * FNV_PRIME, (whole ^ byte) * FNV_PRIME
                     digit = digit or data[p] <= NINE
+                    plain = plain and data[p] < 128
                     p += 1
                 parts += 1
                 if write:
                     out[n] = mix(h ^ TOKEN)
                 n += 1
-                if grams:
+                if grams and not plain:
                     n += _write_grams(data, first, p, out, n, write)
+                elif grams:  # the same for letters of one byte, most of all
+                    if write:
+                        before, here = EDGE, np.uint64(data[first])
+                        for q in range(first + 1, p + 1):
+                            after = np.uint64(data[q]) if q < p else EDGE
+                            g = (((FNV ^ before) * FNV_PRIME ^ here) * FNV_PRIME ^ after) * FNV_PRIME
+                            out[n + q - first - 1] = mix(g ^ GRAM)
+                            before, here = here, after
+                    n += p - first
             if parts > 1 and digit:
                 if write:
                     out[n] = mix(whole ^ TOKEN)
                 n += 1
         ends[i + 1] = n
-
-
-@kernel
-def number_terms(terms_, places, table, numbers, count):
-    """Write the number of every term, in the order in which they first occur; return what is known for further terms.
-
-    That is a hash table, the number of each of its terms (-1: none), and how many there are; a table is replaced by a
-    larger one when it is half full.
-    """
-    bits = 0
-    while 1 << bits < table.size:
-        bits += 1
-    down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
-    for i in range(terms_.size):
-        slot = numbered_slot(terms_[i], table, numbers, down, mask)
-        if numbers[slot] < 0:
-            if 2 * count >= table.size:
-                bits += 1
-                down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
-                old, before = table, numbers
-                table = np.zeros(1 << bits, np.uint64)
-                numbers = np.full(1 << bits, -1, np.int32)
-                for s in range(old.size):
-                    if before[s] >= 0:
-                        slot = numbered_slot(old[s], table, numbers, down, mask)
-                        table[slot], numbers[slot] = old[s], before[s]
-                slot = numbered_slot(terms_[i], table, numbers, down, mask)
-            table[slot] = terms_[i]
-            numbers[slot] = count
-            count += 1
-        places[i] = numbers[slot]
-    return table, numbers, count
-
-
-@kernel
-def add_counts(offsets, places, counts, out):
-    """Add the count of each row to all numbers in it."""
-    for i in range(offsets.size - 1):
-        for t in range(offsets[i], offsets[i + 1]):
-            out[places[t]] += counts[i]
-
-
-@kernel
-def gather(codes, value_offsets, value_terms, row_offsets, out):
-    """Write the terms of all values of each record one after another; codes are values, -1 for a missing one."""
-    for i in range(codes.shape[0]):
-        at = row_offsets[i]
-        for f in range(codes.shape[1]):
-            v = codes[i, f]
-            if v >= 0:
-                for t in range(value_offsets[v], value_offsets[v + 1]):
-                    out[at] = value_terms[t]
-                    at += 1
-
-
-@kernel
-def bag(offsets, terms_, out_terms, out_counts, out_offsets):
-    """Sort the terms of every row, in place, and write each once with its count; return how many were written."""
-    n = 0
-    out_offsets[0] = 0
-    for i in range(offsets.size - 1):
-        row = terms_[offsets[i] : offsets[i + 1]]
-        sort_values(row, row.size)
-        for t in range(row.size):
-            if t and row[t] == row[t - 1]:
-                out_counts[n - 1] += 1
-            else:
-                out_terms[n] = row[t]
-                out_counts[n] = 1
-                n += 1
-        out_offsets[i + 1] = n
-    return n
-
-
-@kernel
-def records_having(wanted, offsets, terms_, counts):
-    """Return for each of some distinct terms how many records have it; counts[i] records have the terms of row i."""
-    down, mask = slot_range(wanted.size)
-    table = np.zeros(1 << table_bits(wanted.size), np.uint64)
-    numbers = np.full(table.size, -1, np.int64)
-    for i in range(wanted.size):
-        slot = numbered_slot(wanted[i], table, numbers, down, mask)
-        table[slot] = wanted[i]
-        numbers[slot] = i
-    found = np.zeros(wanted.size, np.int64)
-    last = np.full(wanted.size, -1, np.int64)
-    for i in range(offsets.size - 1):
-        for t in range(offsets[i], offsets[i + 1]):
-            number = numbers[numbered_slot(terms_[t], table, numbers, down, mask)]
-            if number >= 0 and last[number] != i:
-                last[number] = i
-                found[number] += counts[i]
-    return found
-
-
-@inner
-def gathered(record, stamp, codes, offsets, tokens, few, stamps):
-    """Collect the tokens of a record in `few` and return how many there are, or stamp them all and return -1."""
-    n = 0
-    for f in range(codes.shape[1]):
-        v = codes[record, f]
-        if v >= 0:
-            for t in range(offsets[v], offsets[v + 1]):
-                if n < few.size:
-                    few[n] = tokens[t]
-                n += 1
-    if n <= few.size:
-        return n
-    for f in range(codes.shape[1]):
-        v = codes[record, f]
-        if v >= 0:
-            for t in range(offsets[v], offsets[v + 1]):
-                stamps[tokens[t]] = stamp
-    return -1
-
-
-@inner
-def is_gathered(token, n, stamp, few, stamps):
-    """Tell whether a token is among those that were gathered last."""
-    if n < 0:
-        return stamps[token] == stamp
-    found = False
-    for i in range(n):
-        found = found or few[i] == token
-    return found
 
 
 @kernel
@@ -276,19 +163,50 @@ def found_elsewhere(wanted, codes, offsets, tokens, rarity, left, right, stamps)
     few = np.empty(FEW_TOKENS, np.int32)
     found, whole = np.empty(fields), np.empty(fields)
     for p in range(left.size):
+        for side in (left, right):
+            if p + 3 * AHEAD < left.size:
+                prefetch(codes, side[p + 3 * AHEAD] * fields)
+            for near in (1, 2):
+                if p + near * AHEAD < left.size:
+                    for f in range(fields):
+                        value = codes[side[p + near * AHEAD], f]
+                        if value >= 0:
+                            if near == 2:
+                                prefetch(offsets, value)
+                            else:
+                                prefetch(tokens, offsets[value])
         if not wanted[p].any():
             continue
         found[:], whole[:] = 0.0, 0.0
         for x, y, stamp in ((left[p], right[p], 2 * p + 1), (right[p], left[p], 2 * p + 2)):
-            n = gathered(y, stamp, codes, offsets, tokens, few, stamps)
+            n = 0
+            for f in range(fields):
+                value = codes[y, f]
+                if value >= 0:
+                    for t in range(offsets[value], offsets[value + 1]):
+                        if n < few.size:
+                            few[n] = tokens[t]
+                        n += 1
+            many = n > few.size
+            if many:
+                for f in range(fields):
+                    value = codes[y, f]
+                    if value >= 0:
+                        for t in range(offsets[value], offsets[value + 1]):
+                            stamps[tokens[t]] = stamp
             for f in range(fields):
                 value = codes[x, f]
                 if wanted[p, f] and value >= 0:
                     some, of = 0.0, 0.0
                     for t in range(offsets[value], offsets[value + 1]):
-                        of += rarity[tokens[t]]
-                        if is_gathered(tokens[t], n, stamp, few, stamps):
-                            some += rarity[tokens[t]]
+                        token = tokens[t]
+                        there = many and stamps[token] == stamp
+                        if not many:
+                            for i in range(n):
+                                there |= few[i] == token
+                        of += rarity[token]
+                        if there:
+                            some += rarity[token]
                     found[f] += some
                     whole[f] += of
         for f in range(fields):
@@ -401,31 +319,3 @@ def spelling_keys(text, offsets, keys, owners):
             keys[at] = h if end - a >= SPELT else np.uint64(i)
             owners[at] = i
             at += 1
-
-
-@kernel
-def frequencies(terms, rows, repeats, slots):
-    """Add up in `slots`, a power of two of them, how many records have each term, given by the rows it is in."""
-    mask = np.uint64(slots.size - 1)
-    for t in range(terms.size):
-        slots[terms[t] & mask] += repeats[rows[t]]
-
-
-@kernel
-def weigh(offsets, terms, counts, slots, total):
-    """Return weights of terms: (1 + log n) · log(1 + N / df), scaled so that the squares of a row add up to 1."""
-    mask = np.uint64(slots.size - 1)
-    weights = np.empty(terms.size, np.float32)
-    for i in range(offsets.size - 1):
-        length = 0.0
-        for t in range(offsets[i], offsets[i + 1]):
-            w = np.log1p(total / max(1, slots[terms[t] & mask]))
-            if counts[t] > 1:
-                w *= 1.0 + np.log(counts[t])
-            weights[t] = w
-            length += w * w
-        if length > 0.0:
-            scale = 1.0 / np.sqrt(length)
-            for t in range(offsets[i], offsets[i + 1]):
-                weights[t] *= scale
-    return weights

@@ -261,7 +261,9 @@ def test_blocks_have_only_pairs_with_a_new_record():
     for since in (0, 350):
         blocks = Blocks(400, 0, 2, since)
         blocks.add([lambda column=column: column for column in keys])
-        found.append(np.unique(np.concatenate(list(blocks.parts(1 << 20, lambda done: None)))))
+        found.append(
+            np.unique(np.concatenate([one for part in blocks.parts(1 << 20, lambda done: None) for one in part]))
+        )
     assert found[1].tolist() == found[0][found[0] % 400 >= 350].tolist()
 
 

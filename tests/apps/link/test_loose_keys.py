@@ -60,10 +60,10 @@ def test_records_with_an_error_in_each_field_are_in_one_block() -> None:
             ("born", born, "date"),
         )
     ]
-    blocks = loose_blocks(fields, 0, 1)
+    blocks = loose_blocks(fields, 0, 1, 1 << 20)
     assert blocks is not None
     records = len(born)
-    found = np.concatenate(list(blocks.parts(1 << 30, lambda done: None)))
+    found = np.concatenate([some for part in blocks.parts(1 << 30, lambda done: None) for some in part])
     keys, times = np.unique(found, return_counts=True)
     assert dict(zip(keys.tolist(), times.tolist(), strict=True))[3 * records + 2 * many] == 2  # with either name
-    assert loose_blocks(fields[2:], 0, 1) is None
+    assert loose_blocks(fields[2:], 0, 1, 1 << 20) is None

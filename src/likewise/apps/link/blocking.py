@@ -81,9 +81,6 @@ MORE_TERMS = 2
 TERMS = 6_000_000
 """Tables with more terms in all their fields are blocked by bands of MinHash, not by nearest neighbours."""
 
-PART = 1 << 19
-"""Pairs checked at a time by one thread."""
-
 ROWS_AT_ONCE = 2_000
 """Records whose neighbours are searched at a time by one thread."""
 
@@ -133,7 +130,8 @@ def block(
     kinds: dict[str, Ints] = {}
     notes: list[str] = []
     rows: WeightedTerms | None = None
-    identical, crowded = identical_fields(fields, border, threads, notes, since)
+    room = _room(budget)
+    identical, crowded = identical_fields(fields, border, threads, notes, room, since)
     texts = [
         one
         for one, size in zip(fields, sizes, strict=True)
@@ -143,8 +141,8 @@ def block(
         rows = weighted(of_records(all_codes(fields), joined([one.grams for one in fields])))
         least = NEAREST if len(fields) > 1 else NEAREST_ALONE
         kinds["all_text"] = _nearest(rows, records, border, threads, tick, least, since=since)
-        parts = [sorted_unique(part) for part in identical.parts(_room(budget), tick)]
-        kinds["identical_fields"] = _concatenated(parts)
+        parts = (some for part in identical.parts(room, tick) for some in in_order(sorted_unique, part, threads))
+        kinds["identical_fields"] = _concatenated(list(parts))
         if crowded and not border:
             kinds["frequent_values"] = sorted_unique(_concatenated([_with_first(one, since) for one in crowded]))
     else:
@@ -276,12 +274,9 @@ def _many(
     records = len(codes)
     rare = np.concatenate([rarity(field) for field in fields])
 
-    def in_parts(function: Callable[[Ints], Ints], keys: Ints) -> Ints:
-        parts = [keys[at : at + PART] for at in range(0, len(keys), PART)]
-        return _concatenated(list(in_order(function, parts, threads)))
-
     def alike(keys: Ints, least: float = ALIKE) -> Ints:
-        near: NDArray[np.bool_] = kernels.agreement(marks, keys // records, keys % records) >= least
+        left = keys // records
+        near: NDArray[np.bool_] = kernels.agreement(marks, left, keys - left * records) >= least
         return keys[near]
 
     def half_met(keys: Ints) -> Ints:
@@ -289,33 +284,37 @@ def _many(
             keys = keys[kernels.equal_worth(codes, rare, keys, records)[0] >= 1]
         return alike(keys)
 
-    def rarely_equal(keys: Ints) -> Ints:
+    def rarely_equal(pairs: Ints) -> Ints:
+        keys = sorted_unique(pairs)
         count, worth = kernels.equal_worth(codes, rare, keys, records)
         chosen: NDArray[np.bool_] = (count >= min(2, len(fields) - 1)) & (worth >= np.log(records / 2))
         return keys[chosen]
 
+    def kept(blocks: Blocks, function: Callable[[Ints], Ints], tick: Tick = lambda done: None) -> Ints:
+        parts = blocks.parts(room, tick)
+        return _concatenated([keys for part in parts for keys in in_order(function, part, threads)])
+
     def met(blocks: Blocks, twice: Callable[[Ints], Ints], once: Callable[[Ints], Ints]) -> Ints:
-        found: list[Ints] = []
-        for part in blocks.parts(room, lambda done: None):
-            part.sort()
-            again = np.append(False, part[1:] == part[:-1]) if len(part) else np.zeros(0, bool)
-            alone = ~again & ~np.append(again[1:], False) if len(part) else again
-            found += [in_parts(twice, sorted_unique(part[again])), in_parts(once, part[alone])]
-        keys = _concatenated(found)
-        keys.sort()
-        return keys
+        def chosen(pairs: Ints) -> Ints:
+            pairs.sort()
+            again = np.append(False, pairs[1:] == pairs[:-1]) if len(pairs) else np.zeros(0, bool)
+            alone = ~again & ~np.append(again[1:], False) if len(pairs) else again
+            keys = np.concatenate([twice(sorted_unique(pairs[again])), once(pairs[alone])])
+            keys.sort()
+            return keys
+
+        return kept(blocks, chosen)
 
     room = _room(budget)
     with room_for_keys(records, budget, space) as keys:
-        blocks, marks = banded(fields, border, seed, threads, tick, keys, since)
+        blocks, marks = banded(fields, border, seed, threads, tick, keys, room, since)
         kinds = {"bands": met(blocks, alike, half_met)}
     del blocks, keys
-    loose = loose_blocks(crowded, border, threads, since)
+    loose = loose_blocks(crowded, border, threads, room, since)
     if loose is not None:
         barely, clearly = partial(alike, least=ALIKE_BY_CHANCE), partial(alike, least=MORE_ALIKE)
         kinds["similar_fields"] = met(loose, barely, clearly)
-    equal = [in_parts(rarely_equal, sorted_unique(part)) for part in identical.parts(room, tick)]
-    return kinds | {"identical_fields": _concatenated(equal)}
+    return kinds | {"identical_fields": kept(identical, rarely_equal, tick)}
 
 
 def completeness(candidates: RecordPairs, truth: Ints, records: int) -> float:

@@ -56,6 +56,9 @@ NO_MATCH = 1e-5
 AT_ONCE = 1 << 16
 """Random pairs that are added up at a time."""
 
+JUDGED = 1 << 15
+"""Pairs that one thread judges at a time, or up to twice as many: what is known of them stays in the cache."""
+
 TEXT_WORDS = 8
 """Words of a text, on average, from which on pairs that agree in all but this text may be related instead of matches:
 parts of a long text change, not all of it."""
@@ -220,6 +223,7 @@ def learn_anchored(
     related = dict.fromkeys([*texts, *personal] if rounds else [], 0.0)
     part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
     together = Together.of(random, fields)
+    pieces, first = [*_pieces(compared), *_pieces(random)], len(_pieces(compared))
     while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
         weights, typical = {}, {}
         shares = together.shares(drawn)
@@ -234,8 +238,9 @@ def learn_anchored(
             weights[one.name] = _logs(usual, chances)
             typical[one.name] = -float(np.log(chances[EQUAL]))
         model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares, related)
-        judging = [partial(model.judged, some) for some in (compared, random)]
-        (scores, relatives), (by_luck, _) = all_at_once(judging, threads)
+        judged = all_at_once([partial(model.judged, some) for some in pieces], threads)
+        scores, by_luck = (np.concatenate([some for some, _ in side]) for side in (judged[:first], judged[first:]))
+        relatives = {names: np.concatenate([some[names] for _, some in judged[:first]]) for names in related}
         after = np.where(never, 0.0, chance(scores))
         drawn = chance(by_luck)
         moved = float(np.abs(after - expected).max(initial=0.0))
@@ -245,6 +250,14 @@ def learn_anchored(
         done += 1
     assert model is not None
     return model
+
+
+def _pieces(compared: Sequence[FieldAgreement]) -> list[list[FieldAgreement]]:
+    """Return pairs in pieces of JUDGED or more, or one piece of fewer."""
+    whole = len(compared[0].level)
+    count = max(1, whole // JUDGED)
+    spans = [slice(whole * place // count, whole * (place + 1) // count) for place in range(count)]
+    return [[one.part(some) for one in compared] for some in spans]
 
 
 FLAT = STEPS // 2

@@ -35,7 +35,7 @@ from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.parallel import all_at_once, in_order
 from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
-from likewise.kernels import record_words
+from likewise.kernels import record_terms, record_words
 
 BATCH = 1 << 17
 """Pairs compared at a time: enough for the kernels, few enough for the memory of one thread."""
@@ -231,11 +231,12 @@ def _by_terms(field: Field, room: int) -> Similarity:
     bags = [_bagged(field, spans[0])] if kept else None
     slots = np.zeros(_slots(len(part.terms) for part in bags or map(partial(_bagged, field), spans)), np.int64)
     for part, span in zip(bags or map(partial(_bagged, field), spans), spans, strict=True):
-        rows = np.repeat(np.arange(len(part.offsets) - 1, dtype=np.int32), np.diff(part.offsets))
-        record_words.frequencies(part.terms, rows, field.counts[span], slots)
+        record_terms.frequencies(part.offsets, part.terms, field.counts[span], slots)
+    weighed = slots.view(np.float64)
+    record_terms.slot_weights(slots, float(max(1, field.present)), weighed)
 
     def weigh(part: _Bags) -> Floats:
-        found: Floats = record_words.weigh(part.offsets, part.terms, part.counts, slots, float(max(1, field.present)))
+        found: Floats = record_terms.weigh(part.offsets, part.terms, part.counts, weighed)
         return found
 
     known = None if bags is None else (bags[0], weigh(bags[0]))
@@ -286,7 +287,7 @@ def _bagged(field: Field, chosen: slice | Ints) -> _Bags:
     values = hashed(folded, True)
     terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
     offsets = np.zeros(len(values.offsets), np.int64)
-    n = record_words.bag(values.offsets, values.terms, terms, counts, offsets)
+    n = record_terms.bag(values.offsets, values.terms, terms, counts, offsets)
     return _Bags(offsets, terms[:n], counts[:n])
 
 

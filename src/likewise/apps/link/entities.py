@@ -15,6 +15,7 @@ from likewise.apps.link.scored_records import ScoredRecords
 from likewise.apps.link.scoring import Scorer
 from likewise.base.arrays import Ints
 from likewise.kernels.graph import components
+from likewise.kernels.linking import two_best
 
 CLIP = 6.0
 """Scores are clipped this far from the threshold, so that one pair does not outweigh many."""
@@ -109,7 +110,14 @@ def _absent(labels: Ints, doubtful: NDArray[np.bool_], left: Ints, right: Ints, 
         nodes = members[starts[home] : starts[home] + sizes[home]]
         one, other = (nodes[side] for side in np.triu_indices(len(nodes), 1))
         every.append((one * records + other)[entities[one] != entities[other]])
-    return np.setdiff1d(np.concatenate(every), left * records + right)
+    return _lacking(np.concatenate(every), left * records + right)
+
+
+def _lacking(wanted: Ints, known: Ints) -> Ints:
+    """Return those of the wanted numbers that are not among the known ones, which ascend, in order."""
+    wanted = np.sort(wanted)
+    there: NDArray[np.bool_] = np.append(known, -1)[np.searchsorted(known, wanted)] == wanted
+    return wanted[~there]
 
 
 def _by_centres(n: int, left: Ints, right: Ints, value: Floats) -> Ints:
@@ -181,10 +189,7 @@ def keepers(labels: Ints, completeness: Ints) -> Ints:
     >>> keepers(np.array([0, 0, 2]), np.array([3, 5, 1])).tolist()
     [1, 1, 2]
     """
-    order = np.lexsort((np.arange(len(labels)), -completeness, labels))
-    first = np.append(True, labels[order][1:] != labels[order][:-1]) if len(order) else np.zeros(0, bool)
-    keeper = np.empty(len(labels), np.int64)
-    keeper[labels[order[first]]] = order[first]
+    keeper: Ints = two_best(labels, completeness.astype(np.float64), len(labels))[0]
     return keeper[labels]
 
 
@@ -237,7 +242,7 @@ def pairs_within(
         return known
     inside = np.concatenate(every)
     inside = inside[inside[:, 1] >= since]
-    missed = np.setdiff1d(inside[:, 0] * n + inside[:, 1], known.pairs[:, 0] * n + known.pairs[:, 1])
+    missed = _lacking(inside[:, 0] * n + inside[:, 1], known.pairs[:, 0] * n + known.pairs[:, 1])
     if not len(missed):
         return known
     others = scorer.others(missed // n, missed % n, scored)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,14 @@ from likewise.apps.link.fields import Field
 from likewise.apps.link.points import letters_in
 from likewise.apps.link.terms import batch_terms
 from likewise.base.arrays import Ints
-from likewise.base.memory import Budget
+from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.io.disk import disk_errors, remove
 from likewise.io.workspace import Workspace
 from likewise.kernels import linking as kernels
 from likewise.kernels.record_words import spelling_keys
-from likewise.kernels.sorting import radix_sort32
+from likewise.kernels.sorting import radix_sort
 from likewise.search.band_keys import HeldKeys, StoredKeys, WrittenKeys
 
 LIMIT = 12
@@ -35,21 +35,22 @@ BANDS, ROWS, ROUNDS = 6, 3, 4
 """MinHash: 4 rounds of 6 bands of 3 rows. By the banding formula, 98 % of the pairs with similarity 0.6 share two
 bands, and 46 % of those with 0.4."""
 
-RANGES = 4096
-"""Ranges of records in which pairs are counted, to cut them into parts that fit in memory."""
+RANGE_BITS = 12
+"""Up to 2**12 ranges of records are those in which pairs are counted, to cut them into parts that fit in memory."""
 
 PAIR_BYTES = 24
 """Bytes per pair of a part: its number, and as much again twice while the part is sorted and thinned out."""
+
+PAIRS_AT_ONCE = 1 << 18
+"""Pairs of a part that one thread sorts and thins out."""
 
 ROWS_AT_ONCE = 1 << 14
 """Records whose terms are hashed at a time by one thread, about 100 terms of 8 bytes each."""
 
 KEYS_FILE = "band-keys.u32"
-FEW = 4
-"""Of records that share a key with a new one, the order is kept if they are at most one in so many."""
-
 MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = NDArray[np.uint32]
+Members = NDArray[np.int32]
 Column = Callable[[], Keys]
 """Makes the keys of all records, 0 for none."""
 
@@ -57,79 +58,86 @@ Column = Callable[[], Keys]
 class Blocks:
     """Columns of keys: two records that agree in one of them are a pair, unless more than LIMIT do.
 
-    Records before `since` are not paired with each other; those after are new.
+    Records before `since` are not paired with each other; those after are new. Columns are sorted when they are added,
+    and what their blocks are is kept in `room` bytes; what has no room is sorted again for every part.
     """
 
-    def __init__(self, records: int, border: int, threads: int, since: int = 0) -> None:
+    def __init__(self, records: int, border: int, threads: int, since: int = 0, room: int = UNLIMITED.total) -> None:
         self._records, self._border, self._threads, self._since = records, border, threads, since
-        self._columns: list[Column] = []
-        self._few: dict[Column, tuple[NDArray[np.int32], Keys]] = {}
-        self._width = max(1, -(-records // RANGES))
-        self._counts = np.zeros(-(-records // self._width) + 1, np.int64)
+        self._room = room
+        self._columns: list[Column | Members] = []
+        self._shift = max(0, (records - 1).bit_length() - RANGE_BITS)
+        self._counts: list[Ints] = []
 
     def add(self, columns: list[Column]) -> list[bool]:
         """Add columns; return for each whether it has blocks that are too large."""
 
-        def count(column: Column) -> tuple[Ints, int]:
-            order, keys = self._sorted(column)
-            counts = np.zeros_like(self._counts)
-            many: int = kernels.count_block_pairs(order, keys, self._border, self._since, LIMIT, counts, self._width)
-            return counts, many
+        def count(column: Column) -> tuple[Members, Ints, bool]:
+            members, many = self._members(column)
+            counts = np.zeros((self._records >> self._shift) + 1, np.int64)
+            kernels.count_block_pairs(members, self._border, self._since, self._shift, counts)
+            return members, counts, many > 0
 
         crowded = []
-        for counts, many in in_order(count, columns, self._threads):
-            self._counts += counts
-            crowded.append(many > 0)
-        self._columns += columns
+        for column, (members, counts, many) in zip(columns, in_order(count, columns, self._threads), strict=True):
+            kept = members.nbytes <= self._room
+            self._room -= members.nbytes * kept
+            self._columns.append(members if kept else column)
+            self._counts.append(counts)
+            crowded.append(many)
         return crowded
 
-    def _sorted(self, column: Column) -> tuple[NDArray[np.int32], Keys]:
-        """Return the records in the order of their keys, and the keys; only those that share one with a new record."""
-        if column in self._few:
-            return self._few[column]
-        keys = column()
-        if not self._since:
-            return radix_sort32(keys)
-        chosen = kernels.sharing(keys, self._since)
-        order, ordered = radix_sort32(keys[chosen])
-        found = chosen[order], ordered
-        if len(chosen) <= self._records // FEW:
-            self._few[column] = found
-        return found
+    def _members(self, column: Column) -> tuple[Members, int]:
+        """Return the records of the blocks of a column, and how many are in blocks that are too large.
 
-    def parts(self, room: int, tick: Tick) -> Iterator[Ints]:
+        Most keys are of one record alone, and are not sorted.
+        """
+        keys = column()
+        chosen = kernels.sharing(keys, self._since) if self._since else kernels.repeated(keys)
+        some = keys[chosen]
+        bits = int(some.max(initial=0)).bit_length()
+        members, many = kernels.block_members(*radix_sort(some, bits, chosen), LIMIT)
+        return members, many
+
+    def parts(self, room: int, tick: Tick) -> Iterator[list[Ints]]:
         """Yield all pairs, repeated if they agree in several columns, in parts of ascending records.
 
-        A part takes `room` bytes, or is that of the smallest range of records. A pair is one number, the lower record
-        times the number of records plus the higher.
+        A part takes `room` bytes, or is that of the smallest range of records. It is a list of arrays, themselves of
+        ascending records. A pair is one number, the lower record times the number of records plus the higher.
         """
-        ends = np.cumsum(self._counts)
+        if not self._counts:
+            return
+        ends = np.cumsum(np.sum(self._counts, axis=0))
         most = max(1, room // PAIR_BYTES)
         low = done = 0
         while low < len(ends):
             high = max(low + 1, int(np.searchsorted(ends, done + most, side="right")))
-            first, last = low * self._width, min(high * self._width, self._records)
-            yield self._part(first, last, int(ends[high - 1]) - done)
-            tick(max(0, last - first))
+            yield self._part(low, high)
+            first, last = (min(end << self._shift, self._records) for end in (low, high))
+            tick(last - first)
             low, done = high, int(ends[high - 1])
 
-    def _part(self, first: int, last: int, size: int) -> Ints:
-        def pairs(column: Column) -> Ints:
-            order, keys = self._sorted(column)
-            counts = np.zeros_like(self._counts)
-            kernels.count_block_pairs(order, keys, self._border, self._since, LIMIT, counts, self._width)
-            span = slice(first // self._width, -(-last // self._width))
-            out = np.empty(int(counts[span].sum()), np.int64)
-            kernels.block_pairs(order, keys, self._border, self._since, LIMIT, first, last, self._records, out)
-            return out
+    def _part(self, low: int, high: int) -> list[Ints]:
+        """Return the pairs of some ranges of records, each column's after those of the columns before."""
+        counts = np.array([one[low:high] for one in self._counts])
+        ends = np.cumsum(counts.sum(axis=0))
+        _, first, bucket = np.unique((ends - 1) // PAIRS_AT_ONCE, return_index=True, return_inverse=True)
+        buckets = np.full(len(self._counts[0]), -1, np.int64)
+        buckets[low:high] = bucket
+        sizes = np.add.reduceat(counts, first, axis=1)
+        borders = np.append(0, np.cumsum(sizes.sum(axis=0)))
+        found = np.empty(int(ends[-1]), np.int64)
 
-        if not size:
-            return np.zeros(0, np.int64)
-        found, place = np.empty(size, np.int64), 0
-        for some in in_order(pairs, self._columns, self._threads):
-            found[place : place + len(some)] = some
-            place += len(some)
-        return found
+        def write(column: int) -> None:
+            members = self._columns[column]
+            if callable(members):
+                members, _ = self._members(members)
+            places = borders[:-1] + sizes[:column].sum(axis=0)
+            kernels.block_pairs(members, self._border, self._since, self._records, self._shift, buckets, places, found)
+
+        for _ in in_order(write, range(len(self._columns)), self._threads):
+            pass
+        return [found[start:stop] for start, stop in pairwise(borders.tolist())]
 
 
 @contextmanager
@@ -137,7 +145,7 @@ def room_for_keys(records: int, budget: Budget, space: Workspace | None) -> Iter
     """Yield where the keys of bands can be written: in memory, or in a file of the workspace if they are too large."""
     bands = ROUNDS * BANDS
     if space is None or 4 * bands * records <= budget.keys:
-        yield HeldKeys(np.zeros((records, bands), np.uint32))
+        yield HeldKeys(np.zeros((bands, records), np.uint32).T)
         return
     space.check_room(4 * bands * records, "the keys of bands")
     with disk_errors(space.large):
@@ -151,13 +159,13 @@ def room_for_keys(records: int, budget: Budget, space: Workspace | None) -> Iter
 
 
 def identical_fields(
-    fields: list[Field], border: int, threads: int, notes: list[str], since: int = 0
+    fields: list[Field], border: int, threads: int, notes: list[str], room: int, since: int = 0
 ) -> tuple[Blocks, list[Field]]:
     """Return the blocks of identical fields, and the fields with blocks that are too large.
 
     Of these, there are also blocks by two fields together.
     """
-    blocks = Blocks(len(fields[0].codes), border, threads, since)
+    blocks = Blocks(len(fields[0].codes), border, threads, since, room)
     crowded = blocks.add([_one(field) for field in fields])
     many = [field for field, large in zip(fields, crowded, strict=True) if large]
     if many:
@@ -183,7 +191,7 @@ def key_of_both(one: NDArray[Any], other: NDArray[Any]) -> Column:
 
 
 def banded(
-    fields: list[Field], border: int, seed: int, threads: int, tick: Tick, keys: WrittenKeys, since: int = 0
+    fields: list[Field], border: int, seed: int, threads: int, tick: Tick, keys: WrittenKeys, room: int, since: int = 0
 ) -> tuple[Blocks, NDArray[np.uint8]]:
     """Return the blocks of MinHash bands over the words and trigrams of all fields, and a byte of every minimum.
 
@@ -196,7 +204,7 @@ def banded(
     def hash_rows(start: int) -> int:
         rows = slice(start, min(start + ROWS_AT_ONCE, records))
         codes, values = batch_terms(fields, rows)
-        some = np.empty((len(codes), ROUNDS * BANDS), np.uint32)
+        some = np.empty((ROUNDS * BANDS, len(codes)), np.uint32).T
         kernels.band_keys(codes, values.offsets, values.terms, BANDS, ROWS, salts, some, marks[rows])
         for band in range(ROUNDS * BANDS):
             keys.put_column(rows, band, some[:, band])
@@ -204,7 +212,7 @@ def banded(
 
     for done in in_order(hash_rows, range(0, records, ROWS_AT_ONCE), threads):
         tick(done)
-    blocks = Blocks(records, border, threads, since)
+    blocks = Blocks(records, border, threads, since, room)
     blocks.add([partial(keys.column, band) for band in range(ROUNDS * BANDS)])
     return blocks, marks
 
@@ -219,7 +227,7 @@ DATE_PARTS = (((0, 4), (4, 6)), ((0, 4), (6, 8)), ((4, 6), (6, 8)))
 """Where two of the year, the month and the day are in a date written as eight digits."""
 
 
-def loose_blocks(crowded: list[Field], border: int, threads: int, since: int = 0) -> Blocks | None:
+def loose_blocks(crowded: list[Field], border: int, threads: int, room: int, since: int = 0) -> Blocks | None:
     """Return the blocks of two names, or a name and a date, that agree but for an error in each; None without any.
 
     Records with an error in every field have no identical values, and in large tables two fields that nearly agree are
@@ -234,7 +242,7 @@ def loose_blocks(crowded: list[Field], border: int, threads: int, since: int = 0
     pairs = [*combinations(loose, 2), *product(loose, parts)]
     if not pairs:
         return None
-    blocks = Blocks(len(crowded[0].codes), border, threads, since)
+    blocks = Blocks(len(crowded[0].codes), border, threads, since, room)
     blocks.add([key_of_both(one, other) for one, other in pairs])
     return blocks
 

@@ -209,12 +209,18 @@ def spelled(folded: pa.Array, kind: str) -> pa.Array:
     """
     if kind == "phone":
         return pc.replace_substring_regex(folded, r"[^0-9]+", "")
-    if kind in ("date", "number"):
-        spell = _date if kind == "date" else _canonical
-        starts = range(0, len(folded), VALUES_AT_ONCE)
-        parts = (map(spell, folded.slice(start, VALUES_AT_ONCE).to_pylist()) for start in starts)
-        return pa.concat_arrays([pa.array([], pa.string()), *(pa.array(list(part), pa.string()) for part in parts)])
-    return _squeezed(folded, True, _only_words)
+    if kind == "date":
+        whole = pc.match_substring_regex(folded, WHOLE_DATE)
+        others = _one_by_one(folded.filter(pc.invert(whole)), _date)
+        return pc.replace_with_mask(pc.replace_substring(folded, "-", ""), pc.invert(whole), others)
+    return _one_by_one(folded, _canonical) if kind == "number" else _squeezed(folded, True, _only_words)
+
+
+def _one_by_one(folded: pa.Array, spell: Callable[[str], str]) -> pa.Array:
+    """Return texts as a function spells each of them."""
+    starts = range(0, len(folded), VALUES_AT_ONCE)
+    parts = (map(spell, folded.slice(start, VALUES_AT_ONCE).to_pylist()) for start in starts)
+    return pa.concat_arrays([pa.array([], pa.string()), *(pa.array(list(part), pa.string()) for part in parts)])
 
 
 def _only_words(folded: pa.Array) -> pa.Array:
@@ -388,6 +394,9 @@ def as_numbers(field: Field) -> Floats:
         numbers = np.log(numbers)
     return numbers
 
+
+WHOLE_DATE = r"^[0-9]{4}-?[0-9]{2}-?[0-9]{2}$"
+"""Dates, as Arrow finds them, that become eight digits without hyphens."""
 
 DATE = re.compile(r"(\d{4})\D?(\d{1,2})\D?(\d{1,2})(?:[Tt ].*)?|(\d{1,2})\D(\d{1,2})\D(\d{4})")
 

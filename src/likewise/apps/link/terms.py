@@ -12,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, TextChunk
-from likewise.kernels import record_words as kernels
+from likewise.kernels import record_terms as kernels
 from likewise.kernels.hashing import hash_strings
+from likewise.kernels.record_words import terms as write_terms
 
 if TYPE_CHECKING:
     from likewise.apps.link.fields import Field
@@ -84,7 +85,7 @@ def hashed(folded: pa.Array, grams: bool) -> HashedTerms:
     chunk = TextChunk.from_arrow(folded)
     most = int(chunk.offsets[-1] - chunk.offsets[0]) * (2 if grams else 1)
     out, ends = np.empty(most, np.uint64), np.empty(len(chunk.offsets), np.int64)
-    kernels.terms(chunk.data, chunk.offsets, grams, out, ends, True)
+    write_terms(chunk.data, chunk.offsets, grams, out, ends, True)
     out.resize(int(ends[-1]), refcheck=False)
     return HashedTerms(ends, out)
 
@@ -95,7 +96,7 @@ def term_counts(folded: pa.Array, grams: bool = True) -> Ints:
         return np.zeros(0, np.int64)
     chunk = TextChunk.from_arrow(folded)
     ends = np.empty(len(chunk.offsets), np.int64)
-    kernels.terms(chunk.data, chunk.offsets, grams, np.zeros(0, np.uint64), ends, False)
+    write_terms(chunk.data, chunk.offsets, grams, np.zeros(0, np.uint64), ends, False)
     return np.diff(ends)
 
 

@@ -25,7 +25,7 @@ from likewise.apps.link.terms import hashed, in_parts, value_hashes
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 from likewise.kernels import linking as kernels
-from likewise.kernels import record_words
+from likewise.kernels import record_terms
 
 RARE = 4
 """Records that share a rare value or word, at most."""
@@ -167,7 +167,10 @@ class _Evidence:
         records = len(fields[0].codes)
         linked = [*((one,) for one in fields), *combinations([one for one in fields if not one.long], 2)]
         pairs = all_at_once([partial(_links, some, border) for some in linked], threads)
-        used = np.unique(np.concatenate([side for found in pairs for side in found]))
+        linked_by = np.zeros(records, bool)
+        for side in (side for found in pairs for side in found):
+            linked_by[side] = True
+        used = np.flatnonzero(linked_by)
         weighed = all_at_once([partial(_worth, one, used) for one in fields], threads)
         return cls(
             {tuple(one.name for one in some): found for some, found in zip(linked, pairs, strict=True)},
@@ -335,20 +338,21 @@ def _worth(field: Field, used: Ints) -> Callable[[Ints, Ints], Floats]:
 
     if not field.long:
         return equal
-    values = np.unique(field.codes[used])
-    values = values[values >= 0]
+    there = np.zeros(len(field.texts) + 1, bool)
+    there[field.codes[used]] = True
+    values = np.flatnonzero(there[:-1])
     places = np.full(len(field.texts) + 1, -1)
     places[values] = np.arange(len(values))
     words = hashed(field.folded.take(pa.array(values)), False)
     terms, counts = np.empty_like(words.terms), np.empty(len(words.terms), np.int64)
     offsets = np.zeros(len(words.offsets), np.int64)
-    size = record_words.bag(words.offsets, words.terms, terms, counts, offsets)
+    size = record_terms.bag(words.offsets, words.terms, terms, counts, offsets)
     terms = terms[:size]
     different, place = np.unique(terms, return_inverse=True)
     frequency, start = np.zeros(len(different), np.int64), 0
     for part in in_parts(field.folded):
         every = hashed(part, False)
-        frequency += record_words.records_having(
+        frequency += record_terms.records_having(
             different, every.offsets, every.terms, field.counts[start : start + len(part)]
         )
         start += len(part)
