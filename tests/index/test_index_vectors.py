@@ -80,7 +80,7 @@ def test_answers_are_those_of_comparing_everything(place, measure, cells):
 )
 def test_recall_is_on_target(tmp_path, measure, asked):
     """Of the 10 nearest of some queries the share of those found, with the spread that so many queries have."""
-    items, queries = made(measure, 12_000, 32), made(measure, asked, 32, seed=2)
+    items, queries = made(measure, 12_000, 70), made(measure, asked, 70, seed=2)
     naive = NaiveVectors(measure)
     naive.add(range(len(items)), items)
     with Index.create(tmp_path / "index", measure=measure, recall=0.9, threads=2) as index:
@@ -110,6 +110,35 @@ def test_numbers_of_any_size(tmp_path, measure, scale, shift, cells):
         all_same(index, naive, queries, k=10)
         far = np.full((1, 24), 1e6 * scale)
         assert len(index.query(far, k=3)) == 3
+
+
+@pytest.mark.parametrize("measure", ["l2", "angle"])
+def test_signs_pass_over_no_answer_where_all_are_to_be_found(tmp_path, measure, cells):
+    """They may be wrong, and are not asked then."""
+    items, queries = made(measure, 700, 130), made(measure, 12, 130, seed=2)
+    arrays = cell_arrays(VectorRows(measure, [items]), 0.9, 1, 1)
+    assert ("signs" in arrays) == cells
+    naive = NaiveVectors(measure)
+    naive.add(range(700), items)
+    with Index.create(tmp_path / "index", measure=measure) as index:
+        index.add(None, items)
+        for asked in ({"k": 7}, {"within": 12.0 if measure == "l2" else 50.0}):
+            all_same(index, naive, queries, **asked)
+
+
+@pytest.mark.parametrize("measure", ["l2", "angle"])
+def test_what_signs_pass_over_counts_as_missed(tmp_path, measure, monkeypatch):
+    """Where signs say nothing but that all vectors are far, the reach is that with which nothing is missed."""
+    items = made(measure, 6000, 70)
+    rows = VectorRows(measure, [items])
+    assert cell_arrays(rows, 0.9, 1, 1)["reach"].max() < cell_tables.ALL
+    monkeypatch.setattr(cell_tables, "SPOILT", 9.0)
+    assert (cell_arrays(rows, 0.9, 1, 1)["reach"] == cell_tables.ALL).all()
+    naive = NaiveVectors(measure)
+    naive.add(range(6000), items)
+    with Index.create(tmp_path / "index", measure=measure, recall=0.9) as index:
+        index.add(None, items)
+        all_same(index, naive, items[:5], k=10)
 
 
 @pytest.mark.parametrize("measure", MEASURES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -190,17 +191,27 @@ def _cells(view: IndexView) -> list[SegmentCells]:
         for chunk in segment.chunks:
             chunks.append([row, chunk.rows, chunk.main.ctypes.data])
             row += chunk.rows
-        array, rows = segment.array, segment.entry.rows
+        array, rows = partial(_unchanging, segment), segment.entry.rows
         wide = any(chunk.main.dtype == np.float64 for chunk in segment.chunks)
         count = max(1, len(array("ends")) - 1)
+        width = array("centres").size // count
         tables = CellTables(
             array("frame"), array("centres").reshape(count, -1), array("ends"), array("order"),
             array("codes").reshape(rows, -1), array("squares"), array("steps"), array("errors"),
             array("words").reshape(rows, -1), np.array(chunks, np.int64).reshape(-1, 3), wide, array("dead"),
-            int(first),
+            int(first), array("turns").reshape(-1, width), array("turned").reshape(-1, width), array("signs"),
+            array("spreads"), array("factors"),
         )  # fmt: skip
-        cells.append((tables, array("reach"), segment.entry.live / rows))
+        doubt = float(array("doubt")[0]) if len(array("doubt")) else math.inf
+        cells.append((tables, array("reach"), doubt, segment.entry.live / rows))
     return cells
+
+
+def _unchanging(segment: SegmentView, name: str) -> NDArray[Any]:
+    """Return an array of a segment, of the same type for kernels whether it is stored or not."""
+    found = segment.array(name)
+    found.flags.writeable = False
+    return found
 
 
 def empty_manifest(owner: str, measure: str, dimension: int | None, dtype: str | None) -> Manifest:

@@ -28,7 +28,8 @@ T = TypeVar("T")
 SEGMENT_KINDS: dict[str, Any] = {
     "digests": np.uint64, "id_hashes": np.uint64, "dead": np.uint8, "frame": np.float64, "centres": np.float32,
     "reach": np.float64, "codes": np.int8, "squares": np.float32, "steps": np.float64, "errors": np.float64,
-    "words": np.uint64,
+    "words": np.uint64, "turns": np.int8, "turned": np.float32, "signs": np.uint64, "spreads": np.float32,
+    "factors": np.float32, "doubt": np.float64,
 }  # fmt: skip
 """The types of the arrays of a segment that are not uint32."""
 REMEDY = "run index check, with --repair to keep what is intact"
@@ -39,7 +40,7 @@ DOCUMENTS = ("texts", "text_offsets", "blocks", "sums")
 OF_QUERIES = (
     "keys", "sets", "starts", "shingles", "owners", "shingle_starts", "groups", "members", "dead", "elements",
     "offsets", "ids", "id_offsets", "frame", "centres", "ends", "order", "reach", "codes", "squares", "steps", "errors",
-    "words", "vectors", "bits",
+    "words", "vectors", "bits", "turns", "turned", "signs", "spreads", "factors", "doubt",
 )  # fmt: skip
 """Arrays that queries read."""
 FEW = 10

@@ -18,9 +18,10 @@ import numpy as np
 
 from likewise.kernels import inner, kernel, summing
 from likewise.kernels.distances import LARGE, SMALL
-from likewise.kernels.intrinsics import chunk_of, floats32, floats64
+from likewise.kernels.intrinsics import chunk_of, floats32, floats64, prefetch
 from likewise.kernels.pairs import is_worse, rise, sink
 from likewise.kernels.sets import differing_bits
+from likewise.kernels.sign_codes import BLOCK, SignRoom, least_squares, set_places, sign_room, turn
 
 ANGLE, L2, L1, HAMMING = range(4)
 STEPS = 127.0
@@ -30,6 +31,9 @@ ROUNDING = 2.0**-24
 LOOSE = 1e-5
 """What is added to the reach of a query, relative to the distance of its nearest centre, for rounding."""
 
+LINE = 64
+"""Bytes that are read from memory at a time."""
+
 CHUNK_FIRST, CHUNK_ROWS, CHUNK_ADDRESS = range(3)
 """What the columns of the table of chunks hold: the first row, how many, and where the vectors are."""
 
@@ -37,7 +41,8 @@ CHUNK_FIRST, CHUNK_ROWS, CHUNK_ADDRESS = range(3)
 class CellTables(NamedTuple):
     """A segment: `frame` is the scale and then the origin; cell c has the rows order[ends[c]:ends[c + 1]], with their
     codes and the squares of the lengths of these; steps, errors: the unit of its codes, and by how much they are off.
-    wide: whether the vectors of chunks are of double precision. words: the bits of all rows in this order."""
+    wide: whether the vectors of chunks are of double precision. words: the bits of all rows in this order. turns,
+    turned, signs, spreads, factors: the codes of one bit per component (sign_codes.py), if there are any."""
 
     frame: Any
     centres: Any
@@ -52,16 +57,24 @@ class CellTables(NamedTuple):
     wide: bool
     dead: Any
     first: int
+    turns: Any
+    turned: Any
+    signs: Any
+    spreads: Any
+    factors: Any
 
 
 class CellAim(NamedTuple):
     """What is looked for: the measure, the most answers (0: all), the largest key, and how far to go: a cell is visited
-    if its centre is farther than the nearest one by no more than `reach` times the distance of the worst answer."""
+    if its centre is farther than the nearest one by no more than `reach` times the distance of the worst answer. doubt:
+    how much farther than allowed signs may say that a vector is, as a part of the product of the lengths; infinite if
+    they are not to be asked."""
 
     measure: int
     best: int
     most: float
     reach: float
+    doubt: float
 
 
 class CellHits(NamedTuple):
@@ -256,35 +269,109 @@ def limit_of(measure, radius, error, step, length, largest, width):
     return apart * apart * (1 + 4 * slack) + 4 * slack * (length + largest) * (length + largest)
 
 
+class ScanRoom(NamedTuple):
+    """Room for a query: in double precision, in single precision from a centre, turned, and for places of vectors."""
+
+    here: Any
+    unit: Any
+    turned: Any
+    places: Any
+    signs: Any
+
+
 @inner
-def scan_cell(i, query, here, c, tables, aim, hits, bound, unit):
-    """Compare a query with the vectors of a cell; return the largest key that another answer may have."""
-    scale = tables.frame[0]
-    step = tables.steps[c]
-    width = here.size
-    for j in range(width):
-        unit[j] = np.float32((here[j] - np.float64(tables.centres[c, j])) / step)
-    square = square_sum(unit)
-    length = math.sqrt(square)
+def fetch_codes(codes, places, count):
+    """Begin to read some codes from memory, all of them at the same time."""
+    width = codes.shape[1]
+    for k in range(count):
+        for j in range(0, width, LINE):
+            prefetch(codes, places[k] * width + j)
+
+
+@inner
+def fetch_signs(tables, c):
+    """Begin to read the signs of a cell, the next one."""
+    start, stop = np.int64(tables.ends[c]), np.int64(tables.ends[c + 1])
+    if stop > start + BLOCK:
+        stop = start + BLOCK
+    width = tables.turned.shape[1]
+    words = (width + 63) // 64
+    for place in range(start * words, stop * words, LINE // 8):
+        prefetch(tables.signs, place)
+    for place in range(start, stop, LINE // 4):
+        prefetch(tables.spreads, place)
+        prefetch(tables.factors, place)
+    for place in range(c * width, c * width + width, LINE // 4):
+        prefetch(tables.turned, place)
+
+
+@inner
+def near_places(c, start, first, size, gap, off, radius, each, tables, room):
+    """Note the places of a cell, of `size` from `first` on, whose signs do not say that they are too far."""
+    signs, width = room.signs, room.turned.size
+    words = signs.places.shape[0]
+    some = SignRoom(signs.levels, signs.places, signs.counts[:size], signs.least[:size])
+    stop = np.int64(tables.ends[c + 1])
+    mine = tables.signs[start * words : stop * words]
+    least_squares(mine, tables.spreads, tables.factors, first - start, first, each, width, off, some)
+    limit = np.float32(radius * radius - gap * gap)
+    least, places = some.least, room.places
+    found = 0
+    for k in range(size):
+        places[found] = first + k
+        found += 1 if least[k] <= limit else 0
+    fetch_codes(tables.codes, places, found)
+    return found
+
+
+@inner
+def scan_cell(i, query, c, gap, tables, aim, hits, bound, room):
+    """Compare a query with the vectors of a cell, by their signs first, if these are to be asked; return the largest
+    key that another answer may have. gap: the distance of the centre."""
+    start, stop = np.int64(tables.ends[c]), np.int64(tables.ends[c + 1])
+    if start >= stop or stop > tables.order.size:
+        return bound
+    here, unit, places = room.here, room.unit, room.places
+    scale, step, error, width = tables.frame[0], tables.steps[c], tables.errors[c], here.size
+    radius = radius_of(aim.measure, bound, scale)
+    signed = aim.doubt < np.inf and radius < np.inf
+    off = each = np.float32(0)
+    if signed:
+        off = np.float32(aim.doubt * gap)
+        each = set_places(room.turned, tables.turned[c], room.signs.levels, room.signs.places)
     largest = STEPS * math.sqrt(width)
-    most = limit_of(aim.measure, radius_of(aim.measure, bound, scale), tables.errors[c], step, length, largest, width)
-    for place in range(tables.ends[c], min(np.int64(tables.ends[c + 1]), tables.order.size)):
-        if aim.measure == L1:
-            apart = np.float64(code_gap(unit, tables.codes[place]))
-        else:
-            apart = square + tables.squares[place] - 2.0 * code_product(unit, tables.codes[place])
-        if apart > most:
-            continue
-        row = np.int64(tables.order[place])
-        if row >= tables.order.size or is_dead(tables.dead, row):
-            continue
-        key = key_at(aim.measure, query, tables.chunks, tables.wide, row)
-        if key <= bound:
-            before = bound
-            bound = enter(hits, i, key, tables.first + row, aim, bound)
-            if bound < before:
-                radius = radius_of(aim.measure, bound, scale)
-                most = limit_of(aim.measure, radius, tables.errors[c], step, length, largest, width)
+    square, length, most = -1.0, 0.0, 0.0
+    codes, squares, order = tables.codes, tables.squares, tables.order
+    for first in range(start, stop, BLOCK):
+        size = BLOCK if stop - first > BLOCK else stop - first
+        found = size
+        if signed:
+            found = near_places(c, start, first, size, gap, off, radius, each, tables, room)
+        if found > 0 and square < 0:
+            centre = tables.centres[c]
+            for j in range(width):
+                unit[j] = np.float32((here[j] - np.float64(centre[j])) / step)
+            square = square_sum(unit)
+            length = math.sqrt(square)
+            most = limit_of(aim.measure, radius, error, step, length, largest, width)
+        for k in range(found):
+            place = places[k] if signed else first + k
+            if aim.measure == L1:
+                apart = np.float64(code_gap(unit, codes[place]))
+            else:
+                apart = square + squares[place] - 2.0 * code_product(unit, codes[place])
+            if apart > most:
+                continue
+            row = np.int64(order[place])
+            if row >= order.size or is_dead(tables.dead, row):
+                continue
+            key = key_at(aim.measure, query, tables.chunks, tables.wide, row)
+            if key <= bound:
+                before = bound
+                bound = enter(hits, i, key, tables.first + row, aim, bound)
+                if bound < before:
+                    radius = radius_of(aim.measure, bound, scale)
+                    most = limit_of(aim.measure, radius, error, step, length, largest, width)
     return bound
 
 
@@ -296,14 +383,21 @@ def ask_numbers(queries, tables, aim, hits):
     scale = tables.frame[0]
     gaps = np.empty(count)
     cells = np.empty(count, np.int64)
-    here = np.empty(width)
-    single, unit = np.empty(width, np.float32), np.empty(width, np.float32)
+    single = np.empty(width, np.float32)
+    room = ScanRoom(
+        np.empty(width), np.empty(width, np.float32), np.empty(width, np.float32), np.empty(BLOCK, np.int64),
+        sign_room(width, BLOCK),
+    )  # fmt: skip
+    signed = aim.doubt < np.inf
     for i in range(queries.shape[0]):
         query = queries[i]
         for j in range(width):
-            here[j] = query[j] * scale - tables.frame[j + 1]
-            single[j] = here[j]
+            room.here[j] = query[j] * scale - tables.frame[j + 1]
+            single[j] = room.here[j]
         rank_cells(single, tables.centres, gaps, cells)
+        if signed:
+            room.turned[:] = single
+            turn(tables.turns, room.turned)
         nearest = gaps[0]
         bound = bound_of(hits, i, aim)
         left = count
@@ -311,10 +405,13 @@ def ask_numbers(queries, tables, aim, hits):
             radius = radius_of(aim.measure, bound, scale)
             if gaps[0] - nearest > aim.reach * radius + LOOSE * nearest:
                 break
-            bound = scan_cell(i, query, here, cells[0], tables, aim, hits, bound, unit)
+            gap, c = gaps[0], cells[0]
             left -= 1
             gaps[0], cells[0] = gaps[left], cells[left]
             push_down(gaps, cells, 0, left)
+            if signed and left > 0:
+                fetch_signs(tables, cells[0])
+            bound = scan_cell(i, query, c, gap, tables, aim, hits, bound, room)
 
 
 @kernel
@@ -344,59 +441,3 @@ def ask_bits(queries, tables, aim, hits):
             left -= 1
             gaps[0], cells[0] = gaps[left], cells[left]
             push_down(gaps, cells, 0, left)
-
-
-@inner
-def put_in_frame(measure, vector, frame, out):
-    """Write a vector as it lies in the frame."""
-    scale = frame[0]
-    if measure == ANGLE:
-        largest = largest_of(vector)
-        square = 0.0
-        for j in range(vector.size):
-            part = np.float64(vector[j]) / largest
-            square += part * part
-        scale = 1.0 / math.sqrt(square)
-        for j in range(vector.size):
-            out[j] = np.float64(vector[j]) / largest * scale - frame[j + 1]
-    else:
-        for j in range(vector.size):
-            out[j] = np.float64(vector[j]) * scale - frame[j + 1]
-
-
-@kernel
-def frame_rows(measure, vectors, frame, out):
-    """Write vectors as they lie in the frame, in the precision of `out`."""
-    here = np.empty(vectors.shape[1])
-    for i in range(vectors.shape[0]):
-        put_in_frame(measure, vectors[i], frame, here)
-        for j in range(here.size):
-            out[i, j] = here[j]
-
-
-@kernel
-def encode_cell(measure, vectors, frame, centre, codes, squares):
-    """Write the codes of the vectors of a cell; return their step, and the largest error of one."""
-    count, width = vectors.shape
-    here = np.empty((count, width))
-    largest = 0.0
-    for i in range(count):
-        put_in_frame(measure, vectors[i], frame, here[i])
-        for j in range(width):
-            here[i, j] -= np.float64(centre[j])
-            largest = max(largest, abs(here[i, j]))
-    step = largest / STEPS
-    if not step > 0.0:
-        step = 1.0
-    worst = 0.0
-    for i in range(count):
-        square, error = 0.0, 0.0
-        for j in range(width):
-            code = min(max(np.rint(here[i, j] / step), -STEPS), STEPS)
-            codes[i, j] = np.int8(code)
-            square += code * code
-            off = abs(here[i, j] - code * step)
-            error += off if measure == L1 else off * off
-        squares[i] = square
-        worst = max(worst, error if measure == L1 else math.sqrt(error))
-    return step, worst * (1 + 1e-9)

@@ -4,6 +4,10 @@ The centres are those of k-means on a sample, in a frame in which components are
 query visits the cells whose centres are not farther than the nearest one by more than `reach` times the distance of its
 worst answer. By the triangle inequality a reach of 2 misses nothing; the reach that is stored is the least with which
 enough of the true neighbours of a sample of the vectors are found. Every answer has its exact distance.
+
+Of long vectors, compared by angle or L2, the signs of components are looked at first (kernels/sign_codes.py). How far
+they may be off is what all but a few of these neighbours require; those few count as missed with every reach, and where
+the reach is that with which nothing is missed, signs are not asked.
 """
 
 from __future__ import annotations
@@ -22,7 +26,9 @@ from likewise.base.arrays import Ints
 from likewise.base.parallel import in_order
 from likewise.base.random import uniform
 from likewise.kernels import cell_scan
-from likewise.kernels.cell_scan import CellAim, CellHits, CellTables, encode_cell, frame_rows
+from likewise.kernels.cell_codes import encode_cell, encode_signs, frame_rows
+from likewise.kernels.cell_scan import CellAim, CellHits, CellTables
+from likewise.kernels.sign_codes import estimates, turn_rows
 from likewise.search.scored import ScoredPairs, concatenated, no_pairs
 from likewise.search.vectors.cells import Singles, assured, closest, k_means
 from likewise.search.vectors.spaces import ROWS, Angle, Bits, Floats, Manhattan, Space
@@ -51,6 +57,12 @@ ROOM = 64
 """Answers to a query for which there is room at first, where all are asked for."""
 HELD = 1 << 22
 """Answers for which a thread has room; with more to each query, fewer queries are answered in a call."""
+SIGNED = 64
+"""The fewest components of which signs tell much."""
+TURNS = 3
+"""How often the components are mixed before their signs are taken."""
+SPOILT = 0.1
+"""The part of the neighbours that may be missed which are missed because their signs say that they are far."""
 MARGIN = 1e-9
 """By how much, relatively, the distance of a candidate may be above the largest: that is decided by its exact value."""
 
@@ -116,18 +128,28 @@ def cell_arrays(vectors: VectorRows, recall: float, seed: int, threads: int) -> 
         frame = _frame(vectors, drawn[: max(ROWS, LEARNT * count)], threads)
         some = vectors.framed(vectors.take(drawn[: LEARNT * count]), frame)
         if count == 1:
-            centres, of = some[:1] * 0, np.zeros(rows, np.int64)
-            reach = np.full(len(NEIGHBOURS), ALL)
+            centres, of, known = some[:1] * 0, np.zeros(rows, np.int64), None
         else:
             centres = k_means(some, count, False, threads)
-            of, reach = _assigned(vectors, frame, centres, np.sort(drawn[-ASKED:]), recall, threads)
+            of, known = _assigned(vectors, frame, centres, np.sort(drawn[-ASKED:]), threads)
     order = np.argsort(of, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=count))])
-    cells: Arrays = {"frame": frame, "centres": centres, "reach": reach}
-    cells |= {"ends": ends.astype(np.uint32), "order": order.astype(np.uint32)}
+    cells: Arrays = {"frame": frame, "centres": centres, "ends": ends.astype(np.uint32)}
+    cells["order"] = order.astype(np.uint32)
     if vectors.measure == "hamming":
-        return {**cells, "words": vectors.take(order)}
-    return {**cells, **_codes(vectors, frame, centres, order, ends, threads)}
+        cells["words"] = vectors.take(order)
+    else:
+        cells |= _codes(vectors, frame, centres, order, ends, threads)
+    if known is None:
+        return {**cells, "reach": np.full(len(NEIGHBOURS), ALL)}
+    ratio = known.ratio
+    if vectors.measure in ("angle", "l2") and centres.shape[1] >= SIGNED:
+        cells |= _signs(vectors, cells, seed, threads)
+        doubts = _doubts(vectors, cells, known, of)
+        doubt = np.quantile(doubts, 1 - (1 - recall) * SPOILT, keepdims=True).ravel()
+        cells["doubt"] = doubt
+        ratio = np.where(doubts > doubt, 2 * ALL, ratio)
+    return {**cells, "reach": np.array([enough(ratio[:, :k], recall) for k in NEIGHBOURS])}
 
 
 def _frame(vectors: VectorRows, drawn: Ints, threads: int) -> Floats:
@@ -154,10 +176,21 @@ def _frame(vectors: VectorRows, drawn: Ints, threads: int) -> Floats:
     return frame
 
 
+@dataclass(frozen=True)
+class Neighbours:
+    """The true neighbours of some vectors, the nearest first: their rows, distances in the frame, and what reach each
+    needs. placed: the vectors in the frame."""
+
+    placed: Singles
+    rows: Ints
+    radius: Floats
+    ratio: Floats
+
+
 def _assigned(
-    vectors: VectorRows, frame: Floats, centres: Singles, asked: Ints, recall: float, threads: int
-) -> tuple[Ints, Floats]:
-    """Return the cell of every vector, and how far a query must go."""
+    vectors: VectorRows, frame: Floats, centres: Singles, asked: Ints, threads: int
+) -> tuple[Ints, Neighbours]:
+    """Return the cell of every vector, and the true neighbours of some."""
     work_of_one = len(vectors) * centres.shape[1] * (1 if vectors.measure in ("angle", "l2") else 4)
     step = -(-len(asked) // max(FEWEST_ASKED, min(len(asked), COMPARED // work_of_one)))
     asked = asked[::step]
@@ -190,7 +223,7 @@ def _assigned(
     beyond = np.take_along_axis(far, of[row], axis=1) - far.min(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(beyond <= 0, 0, beyond / radius)
-    return of, np.array([enough(ratio[:, :k], recall) for k in NEIGHBOURS])
+    return of, Neighbours(placed, row, radius, ratio)
 
 
 def _radii(measure: str, a: NDArray[Any], placed_a: Singles, b: NDArray[Any], placed_b: Singles) -> Floats:
@@ -232,9 +265,54 @@ def _codes(vectors: VectorRows, frame: Floats, centres: Singles, order: Ints, en
     return {"codes": codes, "squares": squares, "steps": steps, "errors": errors}
 
 
+def _signs(vectors: VectorRows, cells: Arrays, seed: int, threads: int) -> Arrays:
+    """Return the signs of all vectors, turned, in the order of the cells."""
+    frame, centres, order, ends = (cells[name] for name in ("frame", "centres", "order", "ends"))
+    rows, width = len(vectors), centres.shape[1]
+    words = -(-width // 64)
+    turns = np.where(uniform(seed, 12, TURNS, width) < 0.5, np.int8(-1), np.int8(1))
+    turned = centres.copy()
+    turn_rows(turns, turned)
+    signs, spreads = np.empty(rows * words, np.uint64), np.empty(rows, np.float32)
+    factors = np.empty(rows, np.float32)
+
+    def work(cell: int) -> None:
+        cut = slice(int(ends[cell]), int(ends[cell + 1]))
+        if cut.stop > cut.start:
+            mine = signs[cut.start * words : cut.stop * words]
+            some, kind = vectors.take(order[cut]), CODES[vectors.measure]
+            encode_signs(kind, some, frame, centres[cell], turns, mine, spreads[cut], factors[cut])
+
+    for _ in in_order(work, range(len(centres)), threads if rows > ROWS else 1):
+        pass
+    return {"turns": turns, "turned": turned, "signs": signs, "spreads": spreads, "factors": factors}
+
+
+def _doubts(vectors: VectorRows, cells: Arrays, known: Neighbours, of: Ints) -> Floats:
+    """Return by how much the signs say that each neighbour is too far, as a part of the product of the lengths."""
+    place = np.empty(len(vectors), np.int64)
+    place[cells["order"]] = np.arange(len(vectors))
+    ends, signs, words = cells["ends"].astype(np.int64), cells["signs"], -(-known.placed.shape[1] // 64)
+    turned = known.placed.copy()
+    turn_rows(cells["turns"], turned)
+    doubts = np.empty(known.rows.shape)
+    for i, row in enumerate(known.rows):
+        cell, at = of[row], place[row]
+        first, each = ends[cell] * words + at - ends[cell], ends[cell + 1] - ends[cell]
+        bits = signs[first[:, None] + np.arange(words) * each[:, None]]
+        out, factors = np.empty(len(row)), cells["factors"][at]
+        one = np.broadcast_to(turned[i], (len(row), turned.shape[1])).copy()
+        estimates(one, cells["turned"][cell], bits, cells["spreads"][at], factors, out)
+        gap = np.sqrt(((known.placed[i] - cells["centres"][cell]) ** 2).sum(axis=1, dtype=np.float64))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            doubts[i] = np.where(factors * gap > 0, (out - known.radius[i] ** 2) / (factors * gap), 0)
+    return doubts
+
+
 Fetch = Callable[[Ints], NDArray[Any]]
-SegmentCells = tuple[CellTables, Floats, float]
-"""The tables of a segment, how far queries go in it, and the share of it that is not removed."""
+SegmentCells = tuple[CellTables, Floats, float, float]
+"""The tables of a segment, how far queries go in it, how far its signs may be off, and the share of it that is not
+removed."""
 
 
 def near_vectors(
@@ -274,10 +352,10 @@ def _asked(
     """Return the answers to some queries by their rows; where the room is too small, those of some again."""
     ask, count = cell_scan.ask_bits if measure == "hamming" else cell_scan.ask_numbers, len(queries)
     hits = CellHits(np.empty((count, room)), np.empty((count, room), np.int64), np.zeros(count, np.int64))
-    for segment, reach, share in tables:
+    for segment, reach, doubt, share in tables:
         wanted = best / max(share, 1e-9)
-        far = reach[0] if 0 < wanted <= NEIGHBOURS[0] else reach.max()
-        ask(queries, segment, CellAim(CODES[measure], best, most, float(far)), hits)
+        far = float(reach[0] if 0 < wanted <= NEIGHBOURS[0] else reach.max())
+        ask(queries, segment, CellAim(CODES[measure], best, most, far, doubt if far < ALL else math.inf), hits)
     full = np.flatnonzero(hits.counts > room)
     counts = np.where(hits.counts > room, 0, hits.counts)
     filled = np.arange(room) < counts[:, None]
