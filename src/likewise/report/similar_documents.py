@@ -317,7 +317,7 @@ class SimilarDocuments:
             common.size_histogram(section, self.clusters, self.noun, caption)
             largest = self.clusters.clusters[:LEAST_CLUSTERS]
             rows = [[f"{one.size:,}", short(one.name, 80), line(self.text_of(one) or "—", 100)] for one in largest]
-            columns = ["size", f"first {self.noun}", "text"]
+            columns = ["size", f"first {self.noun}", "text of one that is kept"]
             if all(self.text_of(one) is None for one in largest):
                 rows, columns = [row[:2] for row in rows], columns[:2]
             section.listings.append(PageTable("The largest clusters", columns, rows, frozenset({0})))
