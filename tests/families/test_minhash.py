@@ -6,7 +6,7 @@ import pytest
 from likewise.base.arrays import Sets
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.families.minhash import MinHash
-from likewise.search.sketch import agreement_counts
+from likewise.search.sketch import agreement_counts, sample_signatures
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.0, True, None, "1"])
@@ -47,7 +47,7 @@ def test_how_it_is_written_down():
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_agreement_counts(threads):
     sets = Sets.from_lists([range(10), range(10), range(100, 110)])
-    counts = agreement_counts(sets, MinHash(), 32, threads)
+    counts = agreement_counts(sample_signatures(sets, MinHash(), 32), threads)
     assert counts[32] == 1
     assert counts[0] == 2
     assert counts.sum() == 3

@@ -123,9 +123,9 @@ def clusters() -> None:
 def tuning() -> None:
     """Measure a sample of sets, by which a method and its parameters are chosen."""
     from likewise.families.minhash import MinHash
-    from likewise.search.sketch import agreement_counts
+    from likewise.search.sketch import agreement_counts, sample_signatures
 
-    agreement_counts(small_sets(), MinHash(), 8, 1)
+    agreement_counts(sample_signatures(small_sets(), MinHash(), 8), 1)
 
 
 def join() -> None:
@@ -188,6 +188,9 @@ def crowd() -> None:
     """Search so many similar sets that they are compared as a crowd."""
     import numpy as np
 
+    from likewise.search.crowds.profile import HeavyShingles
+
+    HeavyShingles().add(HeavyShingles())
     rows = [np.concatenate([np.arange(1, 91), np.arange(100 + 8 * i, 108 + 8 * i)]) for i in range(5000)]
     offsets = np.cumsum([0, *(len(row) for row in rows)])
     likewise.dedup(likewise.Sets(np.concatenate(rows).astype(np.uint64), offsets), method="lsh")

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base import checks
+from likewise.base.arrays import Hashes, Ints
+from likewise.base.random import bits, mix
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding, areas
 
@@ -28,6 +30,11 @@ PROBE = 0.6
 """Nanoseconds per shingle of a document to rule out a candidate: not all shingles are looked up."""
 SHINGLE = 30.0
 """Nanoseconds to read one shingle of a document again because a candidate must be verified."""
+CROWD = 150.0
+"""Nanoseconds per shingle of a document that is in a crowd, to compare it with the others there."""
+ORDER_SEED = 0xB0C4E7
+DRAWN_BANDS = 64
+"""Bands that are drawn from the signatures of a sample, to see how large their buckets are."""
 DEFAULT_MAX_SLOTS = 2048
 """The longest signature considered by default, 8 kB per item: enough for recall 0.999 at threshold 0.1."""
 MOST_SLOTS = 1 << 24
@@ -42,11 +49,69 @@ LEAST_RECALL = 0.7
 """Bands are chosen for at least this recall; see LEAST_BANDS."""
 
 
+class Meetings:
+    """How the sets of a sample meet in bands that are drawn from the slots of their signatures.
+
+    Similarity alone does not tell how pairs spread over bands. Documents that share half of their text, a template, all
+    have the lowest hashes of the template in the same few slots: a band of such slots has one large bucket, of which a
+    crowd is made, where the same number of pairs in small buckets would have to be compared one by one.
+
+    signatures: 16 bits a slot. groups: of a set that was not drawn by itself, with whom; such pairs do not count.
+    """
+
+    def __init__(self, signatures: NDArray[np.uint16], groups: Ints | None = None) -> None:
+        self.sample, slots = signatures.shape
+        self._signatures = signatures.astype(np.uint64)
+        self._groups = np.arange(self.sample) if groups is None else groups
+        own = np.bincount(self._groups, minlength=1)[self._groups] if self.sample else np.zeros(0, np.int64)
+        self._others = self.sample - own
+        self._order = np.argsort(bits(ORDER_SEED, 0, DRAWN_BANDS, slots), axis=1, kind="stable")
+        keys, band = bits(ORDER_SEED, 1, DRAWN_BANDS, 1).repeat(self.sample), np.arange(DRAWN_BANDS).repeat(self.sample)
+        self._met = [(keys, band, np.tile(np.arange(self.sample), DRAWN_BANDS), np.tile(self._others, DRAWN_BANDS))]
+
+    @property
+    def pairs(self) -> float:
+        """The number of pairs that could meet, in all bands together."""
+        return DRAWN_BANDS * float(self._others.sum()) / 2
+
+    def met(self, rows: int) -> tuple[Ints, Ints]:
+        """Return the set and the number of others in its bucket, for each band of so many rows in which there are any."""
+        rows = min(rows, self._order.shape[1])
+        while len(self._met) <= rows:
+            keys, band, sets, _ = self._met[-1]
+            slot = self._order[band, len(self._met) - 1]
+            keys = mix(keys ^ self._signatures[sets, slot])
+            met = _equal(keys) - _equal(mix(keys + self._groups[sets].astype(np.uint64)))
+            some = met > 0
+            self._met.append((keys[some], band[some], sets[some], met[some]))
+        return self._met[rows][2:]
+
+    def split(self, banding: Banding, largest: float) -> tuple[float, float]:
+        """Return the share of pairs that meet in a bucket with at most so large a share of the collection, summed over
+        all bands; and the share of sets that are in a larger one."""
+        sets, met = self.met(banding.r)
+        heavy = met > largest * self._others[sets]
+        light = (float(met[~heavy].sum()) / 2 + 1) / max(1.0, self.pairs)  # and one that the sample did not show
+        often = np.bincount(sets[heavy], minlength=self.sample) / DRAWN_BANDS
+        return banding.b * light, float((1 - (1 - often) ** banding.b).mean())
+
+
+def _equal(keys: Hashes) -> Ints:
+    """Return how many of the keys are equal to each."""
+    order = np.argsort(keys)
+    ordered = keys[order]
+    runs = np.cumsum(np.concatenate([[0], ordered[1:] != ordered[:-1]])[: len(keys)])
+    counts = np.empty(len(keys), np.int64)
+    counts[order] = np.bincount(runs, minlength=1)[runs]
+    return counts
+
+
 @dataclass(frozen=True)
 class Similarities:
     """The distribution of similarity over the pairs of a corpus: similarity values and the number of pairs near each.
 
     most: candidates that are verified one by one, at most; of more, the largest buckets are compared in another way.
+    meetings: how a sample meets in bands, if known.
 
     Without a corpus, `typical(items)` assumes that the similarity of two random documents falls off exponentially with
     mean 0.02, which is on the high side for word shingles of prose.
@@ -57,6 +122,7 @@ class Similarities:
     items: int
     mean_size: float = 300.0
     most: float = math.inf
+    meetings: Meetings | None = None
 
     @classmethod
     def typical(cls, items: int = 1_000_000, mean: float = 0.02) -> Similarities:
@@ -76,6 +142,7 @@ class Similarities:
         mean_size: float,
         threshold: float,
         most: float = math.inf,
+        meetings: Meetings | None = None,
     ) -> Similarities:
         """Scale up a sample in which agreements[c] pairs agree in c slots of their signatures.
 
@@ -86,26 +153,36 @@ class Similarities:
         below = np.arange(slots + 1) < threshold * slots
         pairs[below] += 1 / max(1, below.sum())
         scale = items * (items - 1) / max(1, sample * (sample - 1))
-        return cls(np.arange(slots + 1) / slots, pairs * scale, items, mean_size, most)
+        return cls(np.arange(slots + 1) / slots, pairs * scale, items, mean_size, most, meetings)
 
     def candidates(self, banding: Banding, threshold: float = 1.0) -> float:
         """Return the expected number of candidate pairs below the threshold under a banding."""
         below = self.values < threshold
         return float(self.pairs[below] @ banding.probability(self.values[below]))
 
+    def compared(self, banding: Banding, threshold: float) -> tuple[float, float]:
+        """Return how many candidates below the threshold are compared one by one, and the share of items in crowds."""
+        expected = self.candidates(banding, threshold)
+        if self.meetings is None or not self.meetings.pairs or self.most == math.inf:
+            return min(self.most, expected), 0.0
+        largest = math.sqrt(2 * self.most / banding.b) / self.items
+        light, crowded = self.meetings.split(banding, largest)
+        return min(self.most, expected, light * self.items * (self.items - 1) / 2), crowded
+
     def cost(self, banding: Banding, threshold: float) -> float:
         """Return the predicted work, in nanoseconds on one core: sketching, sorting bands, ruling out candidates."""
         slots = banding.slots
         sketching = HASH * (self.mean_size + slots * (1 + math.log(slots)))
-        useless = min(self.most, self.candidates(banding, threshold))
-        involved = -math.expm1(-2 * useless / self.items)  # the share of items in a false candidate
-        verifying = (CANDIDATE + PROBE * self.mean_size) * useless + self.items * involved * SHINGLE * self.mean_size
-        return self.items * (sketching + BAND * banding.b) + verifying
+        useless, crowded = self.compared(banding, threshold)
+        involved = -math.expm1(-2 * useless / self.items) * (1 - crowded)  # the share of items in a false candidate
+        again = (involved * SHINGLE + crowded * CROWD) * self.mean_size
+        return self.items * (sketching + BAND * banding.b + again) + (CANDIDATE + PROBE * self.mean_size) * useless
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The result of tuning: the banding, the recall it reaches, and the candidates it is expected to produce."""
+    """The result of tuning: the banding, the recall it reaches, the candidates below the threshold that it is expected
+    to produce and that are compared one by one, and the share of items in crowds."""
 
     banding: Banding
     threshold: float
@@ -113,6 +190,7 @@ class Tuning:
     predicted_recall: float
     predicted_candidates: float
     considered: list[Banding] = field(repr=False, default_factory=list)
+    crowded: float = 0.0
 
 
 def fewest_bands(threshold: float, recall: float, rows: int) -> int:
@@ -156,9 +234,8 @@ def tune_for(threshold: float, recall: float, similarities: Similarities, max_sl
             f"max_slots is {max_slots:,}: raise the threshold, lower the recall, or raise max_slots."
         )
     best = min(considered, key=lambda banding: (similarities.cost(banding, threshold), banding.slots, banding.r))
-    return Tuning(
-        best, threshold, recall, best.probability(threshold), similarities.candidates(best, threshold), considered
-    )
+    false, crowded = similarities.compared(best, threshold)
+    return Tuning(best, threshold, recall, best.probability(threshold), false, considered, crowded)
 
 
 def tune(

@@ -70,6 +70,23 @@ def collect_heavy(first, values, offsets, crowds, down, counts, most, table, num
 
 
 @kernel
+def add_heavy(more_raw, more_owners, more_carriers, table, numbers, used, raw, owners, carriers):
+    """Add values that were numbered elsewhere, and the numbers of sets that have them; there is room for all."""
+    shift, mask = slot_range(table.size // 2)
+    for i in range(more_raw.size):
+        x = salted(more_raw[i], more_owners[i])
+        slot = numbered_slot(x, table, numbers, shift, mask)
+        if numbers[slot] < 0:
+            table[slot] = x
+            numbers[slot] = used[0]
+            raw[used[0]] = more_raw[i]
+            owners[used[0]] = more_owners[i]
+            carriers[used[0]] = 0
+            used[0] += 1
+        carriers[numbers[slot]] += more_carriers[i]
+
+
+@kernel
 def draw_heavy(values, offsets, crowds, table, numbers, bits, dense, maps, heavy, dense_counts):
     """Set in maps[i] the bit bits[n] for every heavy value of set i, numbered n; count them.
 

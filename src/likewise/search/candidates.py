@@ -298,7 +298,9 @@ def _crowds(n: int, heavies: Sequence[tuple[Members, ...]]) -> list[Ints]:
     rest = np.concatenate([heavy[1] for heavy in heavies]).astype(np.int64)
     if not len(first):
         return []
-    rows = np.unique(rest)
+    involved = np.zeros(n, np.bool_)
+    involved[rest] = True
+    rows = np.flatnonzero(involved)
     labels = components(n, first, rest)[rows]
     order = np.argsort(labels, kind="stable")
     cuts = np.flatnonzero(np.diff(labels[order])) + 1

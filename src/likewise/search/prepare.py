@@ -7,7 +7,7 @@ prediction depends on the items and the settings alone, not on the machine, so t
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from likewise.base.random import mix
 from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
-from likewise.families.tuning import DEFAULT_MAX_SLOTS, Similarities, fits, tune_for
+from likewise.families.tuning import CROWD, DEFAULT_MAX_SLOTS, Meetings, Similarities, Tuning, fits, tune_for
 from likewise.kernels.hashtable import number_values
 from likewise.search.candidates import most_candidates
 from likewise.search.exact.bounds import Bounds
@@ -28,7 +28,7 @@ from likewise.search.expand import most_listed
 from likewise.search.items import Items
 from likewise.search.matches import Sides
 from likewise.search.recall.sample import Probe, make_sample, quick_sample, sample_size
-from likewise.search.sketch import agreement_counts
+from likewise.search.sketch import agreement_counts, sample_signatures
 
 METHODS = ("auto", "exact", "lsh")
 
@@ -46,8 +46,6 @@ SAMPLE = 1000
 FEWEST_SAMPLED, SAMPLE_BYTES = 200, 16_000_000
 """Of documents so long that the sets of the sample would take more than these bytes, fewer are sampled, but not fewer
 than 200: twenty thousand pairs."""
-SAMPLE_SLOTS = 512
-"""Slots of the signatures by which the similarities of the sample are estimated, each within about 0.02."""
 SPELLED = 200
 """Documents that are searched for the text of a common shingle."""
 SET_BYTES = 12
@@ -139,9 +137,10 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
         log.method = {"asked": "auto", "taken": "exact", "why": unreachable(settings)}
         return None, True
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
-    counts = agreement_counts(sets, settings.minhash, SAMPLE_SLOTS, settings.threads)
+    signatures = sample_signatures(sets, settings.minhash)
+    counts = agreement_counts(signatures, settings.threads)
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
-    banding, false = tuned(settings, counts, len(sets), items, mean)
+    tuning = tuned(settings, counts, len(sets), items, mean, Meetings(signatures))
     exact = False
     similar = similar_pairs(counts, len(sets), items, settings.threshold)
     if settings.method == "lsh":
@@ -149,34 +148,42 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
     elif settings.estimate:
         log.method = {"asked": "auto", "taken": "lsh", "why": "similarities are estimated from signatures"}
     else:
-        choice = choose(sets, items, settings.threshold, banding, false, similar)
+        choice = choose(sets, items, tuning, similar)
         log.method = choice.to_dict()
         exact = choice.exact
     if not exact:
         log.details["tuning"] = {
             "sample": len(sets),
             "mean_set_size": round(mean, 1),
-            "predicted_false_candidates": round(false),
+            "predicted_false_candidates": round(tuning.predicted_candidates),
+            "predicted_crowds": round(tuning.crowded, 3),
             "predicted_pairs": round(similar),
         }
-    return banding, exact
+    return tuning.banding, exact
 
 
 def tuned(
-    settings: SearchSettings, agreements: NDArray[Any], sample: int, items: int, mean: float
-) -> tuple[Banding, float]:
-    """Return the cheapest banding for `items` like a sample, and how many candidates below the threshold it makes.
+    settings: SearchSettings,
+    agreements: NDArray[Any],
+    sample: int,
+    items: int,
+    mean: float,
+    meetings: Meetings | None = None,
+) -> Tuning:
+    """Return the cheapest banding for `items` like a sample, and what it is predicted to do.
 
-    agreements: the number of pairs of the sample that agree in 0, 1, … slots. mean: of the sizes of the sets.
+    agreements: the number of pairs of the sample that agree in 0, 1, … slots. mean: of the sizes of the sets. meetings:
+    how those of the sample meet in bands.
     """
     items = max(2, items)
     most = most_candidates(items)
-    corpus = Similarities.sampled(agreements, sample, items, mean, settings.threshold, most)
+    corpus = Similarities.sampled(agreements, sample, items, mean, settings.threshold, most, meetings)
     tuning = tune_for(settings.threshold, settings.recall, corpus, settings.max_slots)
     banding = tuning.banding
     if banding.r <= 2 and settings.threshold < 1:
-        banding = Banding(max(banding.b, min(FEW_ROWS_BANDS, settings.max_slots // banding.r)), banding.r)
-    return banding, tuning.predicted_candidates
+        bands = max(banding.b, min(FEW_ROWS_BANDS, settings.max_slots // banding.r))
+        return replace(tuning, banding=Banding(bands, banding.r))
+    return tuning
 
 
 def sampled_rows(items: Items, rows: SomeRows, seed: int) -> Ints:
@@ -192,7 +199,7 @@ def _predicted_pairs(settings: SearchSettings, items: Items, rows: Ints) -> floa
         return 0.0
     sets = items.sets(np.sort(sampled_rows(items, rows, settings.minhash.seed)), settings.threads)
     sets = sets.take(np.flatnonzero(sets.sizes > 0))
-    counts = agreement_counts(sets, settings.minhash, SAMPLE_SLOTS, settings.threads)
+    counts = agreement_counts(sample_signatures(sets, settings.minhash), settings.threads)
     return similar_pairs(counts, len(sets), len(rows), settings.threshold)
 
 
@@ -303,19 +310,19 @@ class Choice:
         }
 
 
-def choose(
-    sets: Sets, items: int, threshold: float, banding: Banding, candidates: float, similar: float = 0.0
-) -> Choice:
+def choose(sets: Sets, items: int, tuning: Tuning, similar: float = 0.0) -> Choice:
     """Predict the costs of both methods for a collection of `items` like these sets.
 
-    candidates: the number of candidate pairs below the threshold expected from the banding. similar: the number of
-    similar pairs; where they are too many to list, the exact join is not chosen.
+    tuning: the banding of the other method, and what it is predicted to do. similar: the number of similar pairs; where
+    they are too many to list, the exact join is not chosen.
     """
+    threshold, banding = tuning.threshold, tuning.banding
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
     entries, prefix, rare = _expected(sets, items, threshold)
     exact = items * (mean * (SYMBOL + rare * RARE) + prefix * STRING) + entries * ENTRY
-    candidates = min(candidates, most_candidates(items))
-    lsh = items * (mean * SHINGLE + banding.slots * SLOT + banding.b * KEY) + candidates * CANDIDATE
+    candidates = min(tuning.predicted_candidates, most_candidates(items))
+    shingle = SHINGLE + tuning.crowded * CROWD
+    lsh = items * (mean * shingle + banding.slots * SLOT + banding.b * KEY) + candidates * CANDIDATE
     found = min(similar, most_listed(items)) * CANDIDATE
     exact, lsh = exact + found, lsh + found
     held = items * prefix * STRING_BYTES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.base.arrays import Chunk, Hashes, Ints, Sets, Texts
 from likewise.base.parallel import in_order
@@ -19,6 +20,8 @@ from likewise.shingle import Shingler
 
 SET_BATCH = 20_000
 """Sets that a thread sketches in one call."""
+SAMPLE_SLOTS = 512
+"""Slots of the signatures by which the similarities of a sample are estimated, each within about 0.02."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,16 @@ def key_sets(sets: Sets, plan: SketchPlan) -> None:
         plan.tick(done)
 
 
-def agreement_counts(sets: Sets, minhash: MinHash, slots: int, threads: int) -> Ints:
-    """Return the number of pairs of these sets that agree in 0, 1, … slots of their signatures, for tuning."""
-    signatures = minhash.hashes(sets, slots).astype(np.uint16)
+def sample_signatures(sets: Sets, minhash: MinHash, slots: int = SAMPLE_SLOTS) -> NDArray[np.uint16]:
+    """Return 16 bits of each slot of the signatures of a sample."""
+    return minhash.hashes(sets, slots).astype(np.uint16)
+
+
+def agreement_counts(signatures: NDArray[np.uint16], threads: int) -> Ints:
+    """Return the number of pairs of these signatures that agree in 0, 1, … slots, for tuning."""
 
     def count(first: int) -> Ints:
-        counts = np.zeros(slots + 1, np.int64)
+        counts = np.zeros(signatures.shape[1] + 1, np.int64)
         sketch.agreements(signatures, first, threads, counts)
         return counts
 

@@ -29,9 +29,9 @@ from likewise.search.exact.bounds import Bounds
 from likewise.search.exact.join import NO_FLOORS
 from likewise.search.exact.listing import BestPartners
 from likewise.search.exact.pairs import pairs as exact_pairs
-from likewise.search.prepare import SAMPLE, SAMPLE_SLOTS, SearchSettings, choose, lowest, similar_pairs, tuned
+from likewise.search.prepare import SAMPLE, SearchSettings, choose, lowest, similar_pairs, tuned
 from likewise.search.scored import ScoredPairs, best_first, concatenated, no_pairs
-from likewise.search.sketch import agreement_counts
+from likewise.search.sketch import agreement_counts, sample_signatures
 from likewise.sklearn.neighbors import ApproximateNeighbors, seed_of, sets_of, tags_of_sets, threads_of, value_errors
 
 LEAST = 2.0**-29
@@ -204,13 +204,13 @@ def _banding(
         return None
     sample = sets.take(np.sort(lowest(minhash.seed, len(sets), SAMPLE)))
     sample = sample.take(np.flatnonzero(sample.sizes > 0))
-    counts = agreement_counts(sample, minhash, SAMPLE_SLOTS, threads)
+    counts = agreement_counts(sample_signatures(sample, minhash), threads)
     mean = float(sample.sizes.mean()) if len(sample) else 1.0
-    banding, false = tuned(settings, counts, len(sample), len(sets), mean)
+    tuning = tuned(settings, counts, len(sample), len(sets), mean)
     if method == "lsh":
-        return banding
+        return tuning.banding
     similar = similar_pairs(counts, len(sample), len(sets), threshold)
-    return None if choose(sample, len(sets), threshold, banding, false, similar).exact else banding
+    return None if choose(sample, len(sets), tuning, similar).exact else tuning.banding
 
 
 class SetPostings:

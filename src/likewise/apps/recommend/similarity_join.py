@@ -28,7 +28,7 @@ from likewise.families.minhash import MinHash
 from likewise.families.tuning import Similarities, tune_for
 from likewise.jobs.pairs import PairsRequest, pairs
 from likewise.search.prepare import LITTLE, choose
-from likewise.search.sketch import agreement_counts
+from likewise.search.sketch import agreement_counts, sample_signatures
 
 METHODS = ("auto", "count", "exact", "lsh")
 UNIONS = ("max", "sum")
@@ -120,10 +120,10 @@ def _chosen(sets: Sets, lists: InvertedLists, settings: JoinSettings) -> dict[st
     rows = np.sort(np.random.default_rng(settings.seed).permutation(np.flatnonzero(sets.sizes))[:SAMPLE])
     sample = hashed(sets).take(rows)
     minhash, n = MinHash(settings.seed), len(lists)
-    agreements = agreement_counts(sample, minhash, SLOTS, settings.threads)
+    agreements = agreement_counts(sample_signatures(sample, minhash, SLOTS), settings.threads)
     corpus = Similarities.sampled(agreements, len(sample), max(2, n), float(sample.sizes.mean()), settings.jaccard)
     tuning = tune_for(settings.jaccard, settings.recall, corpus)
-    choice = choose(sample, n, settings.jaccard, tuning.banding, tuning.predicted_candidates)
+    choice = choose(sample, n, tuning)
     sampled = InvertedLists(sets.take(rows)).pairs(settings.threshold, settings.summed, 1, lambda _: None)
     similar = sum(len(part[0]) for part in sampled) * (n / max(1, len(rows))) ** 2
     if settings.k is None and similar > most_listed(n):

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Ints, Sets, TextChunk, Texts
+from likewise.base.arrays import Ints, TextChunk, Texts
 from likewise.base.copies import Groups, chunk_samples, labels
 from likewise.families.banding import Banding
-from likewise.families.tuning import Similarities, fits
+from likewise.families.tuning import Meetings, Similarities, Tuning, fits
 from likewise.io.read import Source
 from likewise.io.read.glimpse import SIZE, Glimpse, glimpse
 from likewise.io.spill import CODEC
@@ -37,7 +37,6 @@ from likewise.search.matches import first_of_each
 from likewise.search.prepare import (
     CERTAIN,
     SAMPLE,
-    SAMPLE_SLOTS,
     Choice,
     choose,
     lowest,
@@ -47,7 +46,7 @@ from likewise.search.prepare import (
 )
 from likewise.search.recall.sample import sample_size
 from likewise.search.scored import ScoredPairs, no_pairs
-from likewise.search.sketch import SketchPlan, agreement_counts
+from likewise.search.sketch import SketchPlan, agreement_counts, sample_signatures
 from likewise.search.verify import compare
 from likewise.shingle import Shingler, parse_shingler
 
@@ -324,10 +323,11 @@ class InputSample:
         sets = self.items.sets(rows, 1)
         full = np.flatnonzero(sets.sizes > 0)
         sets, stretch = sets.take(full), self.stretch[rows[full]]
-        counts = agreement_counts(sets, search.minhash, SAMPLE_SLOTS, search.threads).astype(float)
+        signatures = sample_signatures(sets, search.minhash)
+        counts = agreement_counts(signatures, search.threads).astype(float)
         pairs = len(sets) * (len(sets) - 1) / 2
         if self.share < 1:
-            counts, pairs = self._weighted(search, sets, stretch, counts)
+            counts, pairs = self._weighted(signatures, stretch, counts)
         mean = float(sets.sizes.mean()) if len(sets) else 1.0
         sample = round((1 + (1 + 8 * pairs) ** 0.5) / 2)
         items = max(2, round(self.documents * different))
@@ -336,20 +336,21 @@ class InputSample:
             banding = Banding(search.max_slots, 1)
             corpus = Similarities.sampled(counts, sample, items, mean, search.threshold)
             false = corpus.candidates(banding, search.threshold)
-            return banding, replace(choose(sets, items, search.threshold, banding, false, similar), exact=True)
-        banding, false = tuned(search, counts, sample, items, mean)
-        return banding, choose(sets, items, search.threshold, banding, false, similar)
+            tuning = Tuning(banding, search.threshold, search.recall, 0.0, false)
+            return banding, replace(choose(sets, items, tuning, similar), exact=True)
+        meetings = Meetings(signatures, stretch if self.share < 1 else None)
+        tuning = tuned(search, counts, sample, items, mean, meetings)
+        return tuning.banding, choose(sets, items, tuning, similar)
 
-    def _weighted(self, search: Search, sets: Sets, stretch: Ints, counts: Floats) -> tuple[Floats, float]:
+    def _weighted(self, signatures: NDArray[np.uint16], stretch: Ints, counts: Floats) -> tuple[Floats, float]:
         """Give the pairs within a stretch the weight they have among all pairs, which is less than in the sample.
 
         Returns the counts, and the number of pairs across stretches among them.
         """
-        signatures = search.minhash.hashes(sets, SAMPLE_SLOTS).astype(np.uint16)
-        near = np.zeros(SAMPLE_SLOTS + 1, np.int64)
+        near = np.zeros(signatures.shape[1] + 1, np.int64)
         for number in np.unique(stretch):
             agreements(signatures[stretch == number], 0, 1, near)
-        far = len(sets) * (len(sets) - 1) / 2 - near.sum()
+        far = len(signatures) * (len(signatures) - 1) / 2 - near.sum()
         if far <= 0 or not near.any():
             return counts, max(1.0, float(counts.sum()))
         lengths = np.bincount(self.stretch).astype(float)

@@ -9,10 +9,12 @@ shingle, one that is not heavy, are found by an inverted index; none is missed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +52,10 @@ PARTS = 256
 """Ranges of keys, each sorted on its own."""
 WORD_BYTES = 24
 """Memory to sort a word."""
+MOST_COPIES = 4
+"""Threads that count in arrays of their own, at most; the sets themselves are made on all."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,24 +73,26 @@ class CrowdProfile:
     threads: int
     limit: int
     budget: int | None = None
+    _kept: list[tuple[slice, Sets]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    @cached_property
-    def held(self) -> Sets | None:
-        """All sets, if they fit in memory."""
-        if int(self.items.set_bytes(self.rows).sum()) > self.limit:
-            return None
-        return _wide(self.items.sets(self.rows, self.threads))
-
     def batches(self) -> Iterator[tuple[slice, Sets]]:
-        """Yield the sets, some at a time, and their places."""
-        if self.held is not None:
-            yield slice(0, len(self)), self.held
-            return
-        for place, sets in self.items.set_batches(self.rows, self.threads):
-            yield place, _wide(sets)
+        """Yield the sets, some at a time, and their places; the first are kept, as many as fit in memory."""
+        yield from self._kept
+        done = self._kept[-1][0].stop if self._kept else 0
+        room = self.limit - sum(sets.values.nbytes for _, sets in self._kept)
+        for part, made in self.items.set_batches(self.rows[done:], self.threads):
+            place, sets = slice(done + part.start, done + part.stop), _wide(made)
+            room -= sets.values.nbytes
+            if room >= 0:
+                self._kept.append((place, sets))
+            yield place, sets
+
+    def each(self, work: Callable[[slice, Sets], T], threads: int | None = None) -> Iterator[T]:
+        """Yield work(place, sets) for some sets at a time, in order, on all threads."""
+        return in_order(lambda part: work(*part), self.batches(), threads or self.threads)
 
     @cached_property
     def crowd_sizes(self) -> Ints:
@@ -97,12 +105,25 @@ class CrowdProfile:
         least, greatest = COUNTER_BITS
         whole = int(self.items.set_bytes(self.rows).sum()) // 8
         down = np.uint64(64 - min(greatest, max(least, whole.bit_length() - 3)))
-        counts = np.zeros(1 << (64 - int(down)), np.uint32)
+        size = 1 << (64 - int(down))
         sizes = np.empty(len(self), np.int64)
-        for place, sets in self.batches():
-            kernels.count_values(sets.values, sets.offsets, self.crowds[place], down, counts)
+        own = Copies(lambda: np.zeros(size, np.uint32))
+
+        def count(place: slice, sets: Sets) -> None:
+            with own.one() as counts:
+                kernels.count_values(sets.values, sets.offsets, self.crowds[place], down, counts)
             sizes[place] = sets.sizes
+
+        for _ in self.each(count, self.copies(4 * size)):
+            pass
+        counts, *others = own.made
+        for other in others:
+            counts += other
         return counts, down, sizes
+
+    def copies(self, size: int) -> int:
+        """Return how many threads may each fill an array of so many bytes."""
+        return max(1, min(self.threads, MOST_COPIES, self.limit // size))
 
     @property
     def sizes(self) -> Ints:
@@ -131,9 +152,18 @@ class CrowdProfile:
     def vocabulary(self) -> HeavyShingles:
         """The heavy shingles."""
         counts, down, _ = self.counted
-        found = HeavyShingles()
-        for place, sets in self.batches():
-            found.collect(sets, self.crowds[place], down, counts, self.most)
+        most = self.most
+        own = Copies(HeavyShingles)
+
+        def collect(place: slice, sets: Sets) -> None:
+            with own.one() as found:
+                found.collect(sets, self.crowds[place], down, counts, most)
+
+        for _ in self.each(collect, self.copies(counts.nbytes)):
+            pass
+        found, *others = own.made
+        for other in others:
+            found.add(other)
         found.number(self.crowd_sizes)
         return found
 
@@ -143,10 +173,14 @@ class CrowdProfile:
         known = self.vocabulary
         maps = np.zeros((len(self), known.words), np.uint64)
         heavy, dense = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
-        for place, sets in self.batches():
+
+        def draw(place: slice, sets: Sets) -> None:
             shingles = known.table, known.numbers, known.bits, known.dense
             drawn = maps[place], heavy[place], dense[place]
             kernels.draw_heavy(sets.values, sets.offsets, self.crowds[place], *shingles, *drawn)
+
+        for _ in self.each(draw):
+            pass
         return maps, heavy, dense
 
     @property
@@ -216,6 +250,14 @@ class HeavyShingles:
             if done < len(sets):
                 self._grow(largest)
 
+    def add(self, other: HeavyShingles) -> None:
+        """Add the heavy shingles of other sets."""
+        while len(self.table) // 2 < 2 * (len(self) + len(other)):
+            self._grow(len(other))
+        theirs = other._raw, other._owners, other._carriers
+        shingles = self.table, self.numbers, self._used, self._raw, self._owners, self._carriers
+        kernels.add_heavy(*(part[: len(other)] for part in theirs), *shingles)
+
     def _grow(self, largest: int) -> None:
         size = len(self.table)
         while size // 2 < 2 * (len(self) + largest):
@@ -253,6 +295,27 @@ class HeavyShingles:
         return self._raw[order], self._carriers[order]
 
 
+class Copies(Generic[T]):
+    """Objects that threads fill, one at a time each: as many as are filled at once."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._free: SimpleQueue[T] = SimpleQueue()
+        self.made = [make()]
+        self._free.put(self.made[0])
+
+    @contextmanager
+    def one(self) -> Iterator[T]:
+        """Lend an object that nobody else has."""
+        try:
+            copy = self._free.get_nowait()
+        except Empty:
+            copy = self._make()
+            self.made.append(copy)
+        yield copy
+        self._free.put(copy)
+
+
 def _wide(sets: Sets) -> Sets:
     return Sets(np.ascontiguousarray(sets.values, np.uint64), sets.offsets)
 
@@ -277,11 +340,15 @@ def light_pairs(
     spill = folder() if WORD_BYTES * int(lengths.sum()) > memory else None
     words = _Words(spill, memory)
     seed, known = seed_sequence(profile.seed ^ SEED_LIGHT, 1)[0], profile.vocabulary
-    for rows, sets in profile.batches():
+
+    def split_words(rows: slice, sets: Sets) -> tuple[Hashes, Ints]:
         out = np.empty(int(lengths[rows].sum()), np.uint64)
         members = (sets.values, sets.offsets, profile.crowds[rows])
         kernels.light_words(*members, known.table, known.numbers, seed, rows.start, lengths[rows], out)
-        words.add(out)
+        return _split(out)
+
+    for found in profile.each(split_words):
+        words.add(*found)
     words.finish()
     held: list[Hashes] = []
     paths: list[Path] = []
@@ -326,9 +393,9 @@ class _Words:
             folder.mkdir(parents=True, exist_ok=True)
             self.forget()
 
-    def add(self, words: Hashes) -> None:
-        """Hold words, or write what is held."""
-        self._held.append(_split(words))
+    def add(self, words: Hashes, cuts: Ints) -> None:
+        """Hold words sorted by range, or write what is held."""
+        self._held.append((words, cuts))
         self._size += 8 * len(words)
         if self._size > self._memory // 4:
             self.finish()
