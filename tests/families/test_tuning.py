@@ -1,6 +1,8 @@
 """From threshold and recall to bands and rows: the promise is kept, with as little work as the model knows of."""
 
+from collections import Counter
 from fractions import Fraction
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -8,16 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.base import checks
+from likewise.base.arrays import Sets
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
+from likewise.families.minhash import MinHash
 from likewise.families.tuning import (
+    DRAWN_BANDS,
     LEAST_BANDS,
     LEAST_RECALL,
+    Meetings,
     Similarities,
     fewest_bands,
     tune,
     tune_for,
 )
+from likewise.search.sketch import agreement_counts, sample_signatures
 
 THRESHOLDS = [0.05, 0.1, 0.1 + 0.2, 1 / 3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.9999, 1.0]
 RECALLS = [0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 0.999999]
@@ -122,6 +129,70 @@ def test_a_sample_is_scaled_up():
     assert corpus.mean_size == 12.0
     unseen = np.array([1, 1, 1, 0, 0]) / 3
     assert corpus.pairs == pytest.approx((agreements + unseen) * (50 * 49) / (5 * 4))
+
+
+SIGNATURES = st.integers(1, 12).flatmap(
+    lambda n: st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=n, max_size=n)
+)
+
+
+@given(SIGNATURES, st.integers(1, 4), st.lists(st.integers(0, 3), min_size=12, max_size=12), st.booleans())
+def test_who_meets_in_the_bands_of_a_sample(signatures, rows, of, grouped):
+    """Each set with those that agree with it in all slots of a band; a fourth row has no slot any more."""
+    n = len(signatures)
+    groups = of[:n] if grouped else list(range(n))
+    meetings = Meetings(np.array(signatures, np.uint16), np.array(groups) if grouped else None)
+    truth = Counter()
+    for order in meetings.order[:, :rows].tolist():
+        for i, j in permutations(range(n), 2):
+            if groups[i] != groups[j] and all(signatures[i][slot] == signatures[j][slot] for slot in order):
+                truth[i] += 1
+    sets, met = meetings.met(rows)
+    assert Counter({i: int(met[sets == i].sum()) for i in np.unique(sets).tolist()}) == truth
+    assert meetings.pairs == DRAWN_BANDS * sum(a != b for a, b in combinations(groups, 2))
+    every = [sorted(order) for order in meetings.order.tolist()]
+    assert every == [[0, 1, 2]] * DRAWN_BANDS
+
+
+def template(shared, own, sets=400):
+    """Sets that share so many elements and have so many of their own: signatures and agreements of a sample."""
+    values = np.random.default_rng(shared).integers(1, 1 << 62, (sets, shared + own))
+    values[:, :shared] = values[0, :shared]
+    signatures = sample_signatures(
+        Sets(values.ravel().astype(np.uint64), np.arange(sets + 1) * (shared + own)), MinHash()
+    )
+    return signatures, agreement_counts(signatures, 1)
+
+
+@pytest.mark.parametrize(("shared", "own"), [(100, 100), (150, 50)])
+def test_pairs_of_a_template_are_in_few_large_buckets(shared, own):
+    """As many pairs meet as their similarity says, but hardly one in a bucket that is small."""
+    signatures, agreements = template(shared, own)
+    meetings, items, banding = Meetings(signatures), 1_000_000, Banding(12, 5)
+    expected = Similarities.sampled(agreements, 400, items, 200.0, 0.8).candidates(banding, 0.8)
+    sets, met = meetings.met(banding.r)
+    every = banding.b * met.sum() / 2 / meetings.pairs
+    assert every * items**2 / 2 == pytest.approx(expected, rel=0.8)  # pairs that meet twice count twice here
+    corpus = Similarities.sampled(agreements, 400, items, 200.0, 0.8, 1e8, meetings)
+    useless, crowded = corpus.compared(banding, 0.8)
+    assert useless < expected / 1000
+    assert 0.1 < crowded <= 1
+    assert Similarities.sampled(agreements, 400, items, 200.0, 0.8, 1e8).compared(banding, 0.8) == (1e8, 0.0)
+
+
+def test_pairs_in_small_buckets_are_compared_one_by_one():
+    """Sets of forty kinds: each bucket has a fortieth of them, more than may be compared, or fewer."""
+    signatures = np.repeat(np.arange(40), 10)[:, None] * np.ones(64, np.uint16)
+    meetings = Meetings(signatures.astype(np.uint16))
+    light, crowded = meetings.split(Banding(3, 4), 1 / 40)
+    assert crowded == 0
+    assert light == pytest.approx(3 * (9 / 399 + 1 / meetings.pairs))
+    light, crowded = meetings.split(Banding(3, 4), 1 / 50)
+    assert crowded == 1
+    assert light == pytest.approx(3 / meetings.pairs)
+    nobody = Meetings(np.zeros((0, 64), np.uint16))
+    assert nobody.pairs == 0
+    assert Similarities.sampled(np.zeros(9), 0, 2, 1.0, 0.8, 100.0, nobody).compared(Banding(3, 4), 0.8)[1] == 0
 
 
 @pytest.mark.parametrize(("sample", "items"), [(0, 2), (1, 2), (2, 2)])

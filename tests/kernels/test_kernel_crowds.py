@@ -82,6 +82,25 @@ def test_heavy_values(lists, of, most):
     }
 
 
+@given(SETS, CROWDS, st.integers(0, 4), st.integers(0, 8))
+def test_heavy_values_of_two_parts(lists, of, most, first):
+    """Collected apart, with the counters of all, and put together: those of all."""
+    counts = counted(lists, of)
+    parts = []
+    for part in (slice(0, first), slice(first, None)):
+        tables = np.zeros(512, np.uint64), np.full(512, -1), np.zeros(1, np.int64)
+        facts = *tables, np.empty(256, np.uint64), np.empty(256, np.int32), np.empty(256, np.int64)
+        own = (*ragged(lists[part]), np.array(of[part][: len(lists[part])], np.int32))
+        assert crowds.collect_heavy(0, *own, DOWN, counts, most, *facts) == len(lists[part])
+        parts.append(facts)
+    one, other = parts
+    crowds.add_heavy(*(column[: int(other[2][0])] for column in other[3:]), *one)
+    table, number, used, raw, owners, carriers = one
+    found = [salted(int(x), int(crowd)) for x, crowd in zip(raw[: used[0]], owners[: used[0]], strict=True)]
+    assert dict(zip(found, carriers[: used[0]].tolist(), strict=True)) == heavy_of(lists, of, most)
+    assert {int(table[i]): int(number[i]) for i in np.flatnonzero(number >= 0)} == {x: i for i, x in enumerate(found)}
+
+
 def test_a_table_that_is_full():
     """Collecting stops before a set that may not fit, and nothing is counted twice when it goes on."""
     lists = [list(range(5 * i, 5 * i + 5)) for i in range(4)]

@@ -27,6 +27,7 @@ from likewise.cli import cli
 from likewise.errors import IncompatibleError, ParameterError, TextError
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
+from likewise.families.tuning import Tuning
 from likewise.io.workspace import Workspace
 from likewise.search import by_join, prepare
 from likewise.search.exact.bounds import Bounds
@@ -158,17 +159,21 @@ def test_auto_says_what_it_took_and_why(tmp_path: Path) -> None:
 
 def test_auto_takes_the_cheaper_way() -> None:
     rng = np.random.default_rng(1)
-    banding = Banding(20, 5)
+
+    def tuning(threshold: float, crowded: float = 0.0) -> Tuning:
+        return Tuning(Banding(20, 5), threshold, 0.99, 0.99, 0.0, crowded=crowded)
 
     def sets(size: int, universe: int) -> Sets:
         return Sets.from_lists([rng.choice(universe, size, replace=False).tolist() for _ in range(400)])
 
-    assert choose(sets(10, 10**6), 10**6, 0.9, banding, 0).exact
-    shared = choose(sets(200, 400), 10**7, 0.5, banding, 0)  # every prefix meets every other
+    assert choose(sets(10, 10**6), 10**6, tuning(0.9)).exact
+    shared = choose(sets(200, 400), 10**7, tuning(0.5))  # every prefix meets every other
     assert not shared.exact
     assert shared.entries > 10**12
     assert shared.lsh_seconds < shared.exact_seconds
-    few = choose(sets(200, 400), 400, 0.5, banding, 0)
+    crowds = choose(sets(200, 400), 10**7, tuning(0.5, crowded=1.0))
+    assert crowds.lsh_seconds > 2 * shared.lsh_seconds, "documents in crowds are looked at again"
+    few = choose(sets(200, 400), 400, tuning(0.5))
     assert few.exact == (few.exact_seconds <= max(few.lsh_seconds, LITTLE))
 
 

@@ -65,7 +65,7 @@ class Meetings:
         self._groups = np.arange(self.sample) if groups is None else groups
         own = np.bincount(self._groups, minlength=1)[self._groups] if self.sample else np.zeros(0, np.int64)
         self._others = self.sample - own
-        self._order = np.argsort(bits(ORDER_SEED, 0, DRAWN_BANDS, slots), axis=1, kind="stable")
+        self.order = np.argsort(bits(ORDER_SEED, 0, DRAWN_BANDS, slots), axis=1, kind="stable")
         keys, band = bits(ORDER_SEED, 1, DRAWN_BANDS, 1).repeat(self.sample), np.arange(DRAWN_BANDS).repeat(self.sample)
         self._met = [(keys, band, np.tile(np.arange(self.sample), DRAWN_BANDS), np.tile(self._others, DRAWN_BANDS))]
 
@@ -75,11 +75,11 @@ class Meetings:
         return DRAWN_BANDS * float(self._others.sum()) / 2
 
     def met(self, rows: int) -> tuple[Ints, Ints]:
-        """Return the set and the number of others in its bucket, for each band of so many rows in which there are any."""
-        rows = min(rows, self._order.shape[1])
+        """Return the set and the number of others in its bucket, for each band of so many rows with any there."""
+        rows = min(rows, self.order.shape[1])
         while len(self._met) <= rows:
             keys, band, sets, _ = self._met[-1]
-            slot = self._order[band, len(self._met) - 1]
+            slot = self.order[band, len(self._met) - 1]
             keys = mix(keys ^ self._signatures[sets, slot])
             met = _equal(keys) - _equal(mix(keys + self._groups[sets].astype(np.uint64)))
             some = met > 0

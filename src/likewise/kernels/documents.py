@@ -13,7 +13,7 @@ import numpy as np
 from likewise.kernels import inner, kernel, overload
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
 from likewise.kernels.hashtable import NOBODY, largest_set, owned_table, slot_of, table_bits, without
-from likewise.kernels.probe import meet, neighbours
+from likewise.kernels.probe import counted, meet, neighbours
 from likewise.kernels.sets import HUGE, distinct, numbered
 from likewise.kernels.sketch import EMPTY, band_keys, fast_rounds, sketch_one
 from likewise.kernels.sorting import sort_values
@@ -296,7 +296,7 @@ def key_documents(data, offsets, rows, recipe, method, seeds, band_rows, keys, d
                 units, parts = parts, units
             sketch_one(parts, n, method, seeds, slots, signature)
         band_keys(signature, band_rows, keys[place])
-        if probing and 0 < n <= HUGE:
+        if probing and 0 < n <= HUGE and counted(sample, place):
             count = meet(parts, n, sample, seen, tally, place, met)
             if count:
                 if 1 << table_bits(n) > table.size:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashing import U0, U1, U6, U63
+from likewise.kernels.hashing import U0, U1, U6, U63, mix
 from likewise.kernels.hashtable import NOBODY, TABLE_ODD, largest_set, owned_slot, owned_table, slot_of, slot_range
 from likewise.kernels.sets import HUGE, distinct
 
@@ -21,7 +21,8 @@ class SampleIndex(NamedTuple):
     """The sets of a sample and the index of their rarest elements; an `entries` of size 1 means no sample.
 
     The filter has 2**(64 - down) words. Element entries[s] is in the sets owners[starts[s]:starts[s + 1]]; a document
-    is compared with set i if it has needs[i] of its indexed elements.
+    is compared with set i if it has needs[i] of its indexed elements. The values of a set are in order, the rarest
+    first. Documents are numbered from `first`, and only one in so many counts, by a hash of its number.
     """
 
     bits: Any
@@ -33,6 +34,8 @@ class SampleIndex(NamedTuple):
     values: Any
     offsets: Any
     threshold: float
+    first: Any
+    one_in: Any
 
 
 class Hits(NamedTuple):
@@ -50,6 +53,12 @@ def enter(values, entries, bits, down):
         h = x * TABLE_ODD
         bits[h >> down] |= U1 << ((h >> U6) & U63)
         entries[slot_of(entries, x)] = x
+
+
+@inner
+def counted(sample, document):
+    """Tell whether a document of the batch counts."""
+    return sample.one_in <= U1 or mix(sample.first + np.uint64(document)) % sample.one_in == U0
 
 
 @inner
@@ -104,11 +113,15 @@ def neighbours(values, n, sample, met, count, table, owner, stamp, room, documen
         own = sample.offsets[s + 1] - first
         if min(own, size) < sample.threshold * max(own, size) - 1.0:
             continue
-        shared = 0
-        for i in range(first, first + own):
+        lacking = own - (sample.threshold / (1.0 + sample.threshold) * (own + size) - 1.0)  # and room for rounding
+        shared, i = 0, first
+        while i < first + own and i - first - shared <= lacking:
             slot = owned_slot(sample.values[i], stamp, table, owner, down, mask)
             if owner[slot] == stamp:
                 shared += 1
+            i += 1
+        if i < first + own:
+            continue
         similarity = shared / (own + size - shared)
         if similarity >= sample.threshold:
             hits.sample[written], hits.document[written], hits.similarity[written] = s, document, similarity
@@ -133,7 +146,7 @@ def probe_sets(values, offsets, sample, hits):
         if written + sets > hits.sample.size:
             return i, written
         part = values[offsets[i] : offsets[i + 1]]
-        if 0 < part.size <= HUGE:
+        if 0 < part.size <= HUGE and counted(sample, i):
             count = meet(part, part.size, sample, seen, tally, i, met)
             if count:
                 written = neighbours(part, part.size, sample, met, count, table, owner, i, room, i, hits, written)

@@ -72,7 +72,7 @@ def key_texts(texts: Texts, rows: Ints, shingler: Shingler, common: Hashes | Non
                 banding.r,
                 keys[done:],
                 digests[place][done:],
-                probe.sample if probe else NO_SAMPLE,
+                probe.index(place.start + done) if probe else NO_SAMPLE,
                 hits,
             )
             if probe:

@@ -11,7 +11,7 @@ import numpy as np
 from likewise.base import checks
 from likewise.base.arrays import Ints, Sets
 from likewise.base.parallel import in_order
-from likewise.base.random import mix
+from likewise.kernels.hashing import U0, U1
 from likewise.kernels.hashtable import slots_of
 from likewise.kernels.probe import Hits, SampleIndex, enter, meetings, probe_sets
 from likewise.search.exact.bounds import least_fraction
@@ -26,8 +26,13 @@ MOST_HITS = 200_000
 """Neighbours of a default sample that are held in memory, about; of more, some are left out of account."""
 MEETINGS = 0.1
 """Comparisons per passing document that a default sample may cost."""
+STEPS = 2000
+"""Entries of the index that a passing document may come across, about: some microseconds, as much as its sketch."""
 SLACK = 8
 """A set of n elements is compared once it shares 1 + n/8 indexed ones: more entries, but far fewer comparisons."""
+FEW, COMMON = 8, 16
+"""Elements that more than eight sets of the sample and more than one in 16 have are not entered beyond what is needed:
+each passing document would come across all these sets."""
 LOOKED_AT = 500
 """Documents of the sample on which the number of comparisons is estimated."""
 ROOM = 1 << 16
@@ -37,7 +42,9 @@ BATCH = 20_000
 
 _NO_BITS, _NO_ROWS = np.zeros(1, np.uint64), np.zeros(0, np.int32)
 _NO_VALUES = np.zeros(0, np.uint64), np.zeros(1, np.int64)
-NO_SAMPLE = SampleIndex(_NO_BITS, np.uint64(63), _NO_BITS, np.zeros(2, np.int64), _NO_ROWS, _NO_ROWS, *_NO_VALUES, 1.0)
+NO_SAMPLE = SampleIndex(
+    _NO_BITS, np.uint64(63), _NO_BITS, np.zeros(2, np.int64), _NO_ROWS, _NO_ROWS, *_NO_VALUES, 1.0, U0, U1
+)
 NO_HITS = Hits(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.float64))
 
 
@@ -81,6 +88,10 @@ class Probe:
         """Return a probe that adds to this one and numbers documents from `start`."""
         return Probe(self.sample, self._start + start, self._found, self.one_in)
 
+    def index(self, first: int) -> SampleIndex:
+        """Return the index for documents numbered from `first`."""
+        return self.sample._replace(first=np.uint64(first + self._start), one_in=np.uint64(self.one_in))
+
     def room(self) -> Hits:
         """Return room for the hits of some documents."""
         size = 0 if self.sets == 0 else ROOM + self.sets
@@ -91,9 +102,6 @@ class Probe:
         if count:
             documents = hits.document[:count] + (first + self._start)
             sample = hits.sample[:count].astype(np.int64)
-            if self.one_in > 1:
-                counts = mix(documents.astype(np.uint64)) % np.uint64(self.one_in) == 0
-                documents, sample = documents[counts], sample[counts]
             self._found.append((sample, documents))
 
     def result(self) -> tuple[Ints, Ints]:
@@ -123,10 +131,14 @@ def make_sample(sets: Sets, threshold: float) -> SampleIndex:
         return NO_SAMPLE
     owner = np.repeat(np.arange(len(sets)), sizes)
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    order = np.lexsort((values * np.uint64(0xD6E8FEB86659FD93), counts[inverse], values == 0, owner))
+    often = np.where(values == 0, len(values), counts[inverse])
+    order = np.lexsort((values * np.uint64(0xD6E8FEB86659FD93), often, owner))
     rank = np.arange(len(values)) - np.repeat(sets.offsets[:-1], sizes)
     least = least_overlap(sizes, threshold)
     needs = np.minimum(1 + sizes // SLACK, least)
+    beyond = rank - np.repeat(sizes - least, sizes)
+    extra = (beyond > 0) & (beyond < np.repeat(needs, sizes)) & (often[order] <= max(FEW, len(sets) // COMMON))
+    needs = np.minimum(needs, 1 + np.bincount(owner[extra], minlength=len(sets)))
     entered = order[rank < np.repeat(sizes - least + needs, sizes)]
     size = 1 << max(4, (2 * len(entered)).bit_length())
     words = max(2, size // 8)
@@ -137,8 +149,8 @@ def make_sample(sets: Sets, threshold: float) -> SampleIndex:
     slots_of(entries, values[entered], slots)
     by_slot = np.argsort(slots, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(slots, minlength=size))]).astype(np.int64)
-    owners = owner[entered][by_slot].astype(np.int32)
-    return SampleIndex(bits, down, entries, starts, owners, needs.astype(np.int32), values, sets.offsets, threshold)
+    owners, needs = owner[entered][by_slot].astype(np.int32), needs.astype(np.int32)
+    return SampleIndex(bits, down, entries, starts, owners, needs, values[order], sets.offsets, threshold, U0, U1)
 
 
 def quick_sample(sets: Sets, threshold: float, items: int = 0) -> tuple[Probe, int]:
@@ -149,9 +161,12 @@ def quick_sample(sets: Sets, threshold: float, items: int = 0) -> tuple[Probe, i
     sample = make_sample(sets, threshold)
     looked = min(len(sets), LOOKED_AT)
     mean = meetings(sample, looked) / max(1, looked)
-    if mean <= MEETINGS:
+    lists = np.diff(sample.starts)
+    steps = float((lists * (lists - 1)).sum()) / max(1, len(sets))
+    many = max(mean / MEETINGS, steps / STEPS)
+    if many <= 1:
         return Probe(sample), len(sets)
-    fewer = min(len(sets), max(FEWEST_IN_CROWD, int(len(sets) * MEETINGS / mean)))
+    fewer = min(len(sets), max(FEWEST_IN_CROWD, int(len(sets) / many)))
     expected = mean * fewer / len(sets) * items
     return Probe(make_sample(sets.take(np.arange(fewer)), threshold), one_in=max(1, round(expected / MOST_HITS))), fewer
 
@@ -163,7 +178,7 @@ def probe_all(sets: Sets, probe: Probe, threads: int) -> None:
         stop = min(start + BATCH, len(sets))
         while start < stop:
             hits = probe.room()
-            done, count = probe_sets(sets.values, sets.offsets[start : stop + 1], probe.sample, hits)
+            done, count = probe_sets(sets.values, sets.offsets[start : stop + 1], probe.index(start), hits)
             probe.take(hits, count, start)
             start += done
 
