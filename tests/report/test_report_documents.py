@@ -11,6 +11,7 @@ from made_runs import documents, texts
 
 import likewise
 from likewise.base import memory
+from likewise.io.read.parquet import Parquet
 from likewise.jobs.finished_run import FinishedRun
 from likewise.report.documents import Tally, by_folder
 from likewise.report.similar_documents import SimilarDocuments
@@ -33,7 +34,7 @@ def check_texts(found, truth):
 
 def check_held(result, run):
     """The page made from documents in memory is that made from the folder and the inputs."""
-    assert result.held.complete
+    assert result.held.texts(set()) is not None
     held = report_with(run, result.held, out=run.parent / "held.html").read_bytes()
     assert held == likewise.write_report(run).read_bytes()
 
@@ -83,15 +84,37 @@ def test_several_files(tmp_path):
     assert seen(tmp_path / "run").documents.by == "file"
 
 
-def test_documents_on_disk_are_read_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("id", [None, "id"])
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_documents_on_disk_are_read_again(tmp_path, monkeypatch, kind, id):
+    """Of files of row groups, only those that have a document of the page."""
     monkeypatch.setattr(memory, "LEAST", 1)
-    path, _, _ = documents(tmp_path)
-    result = likewise.dedup(path, out=tmp_path / "run", memory=9000, threads=1)
+    path, made, _ = documents(tmp_path)
+    table = pq.read_table(path)
+    path.unlink()
+    path = tmp_path / f"docs.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path, row_group_size=7)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    result = likewise.dedup(path, id=id, out=tmp_path / "run", memory=9000, threads=1)
     assert result.stats["parameters"]["spilled_bytes"] > 0
-    assert not result.held.complete
-    assert not likewise.dedup(texts(5)).held.complete
+    assert (result.held.texts(set()) is None) == (kind == "jsonl")
+    assert likewise.dedup(texts(5)).held.texts(set()) is None
+    read = []
+    columns = Parquet._columns
+    monkeypatch.setattr(
+        Parquet, "_columns", lambda self, group, *rest: read.append(group) or columns(self, group, *rest)
+    )
     held = report_with(tmp_path / "run", result.held, out=tmp_path / "held.html").read_bytes()
+    groups = read.copy()
     assert held == likewise.write_report(tmp_path / "run").read_bytes()
+    if kind == "parquet":
+        names = list(map(str, range(len(made)) if id is None else table["id"].to_pylist()))
+        shown = [names.index(id) for _, id in seen(tmp_path / "run").documents.texts]
+        assert sorted(groups) == sorted({place // 7 for place in shown})
+        some = dict(result.held.texts({names[5], names[30], "none"}))
+        assert some == {names[5]: made[5], names[30]: made[30]}
 
 
 @pytest.mark.parametrize("id", [None, "id"])

@@ -78,11 +78,13 @@ def read_texts(
     """Return the texts of these documents, each named by its collection (0, or 1 for the second) and its id.
 
     `removed` says which documents are, by row or by id, to count them by the column `by`, or else by file. `held`:
-    what is in memory of the run; with its documents, the inputs are read only for the column `by`.
+    what is in memory of the run; with its documents, or files of row groups, all inputs are read only for the column
+    `by`.
     """
     found = SampledTexts()
-    if held is not None and held.complete and by is None:
-        for id, text in held.texts({id for _, id in wanted}):
+    known = held.texts({id for _, id in wanted}) if held is not None and by is None else None
+    if held is not None and known is not None:
+        for id, text in known:
             found.put((0, id), text)
         if isinstance(removed, np.ndarray) and held.source is not None and not all_texts(run):
             found.tallies, found.by = _by_file(held.source, removed), "file"

@@ -162,6 +162,15 @@ class Source(ABC):
         """Return what was read, for run.json."""
 
     @property
+    def seekable(self) -> bool:
+        """Whether some texts can be read without most of the others."""
+        return False
+
+    def some_texts(self, keep: Flags) -> Iterator[Any]:
+        """Yield the texts of the kept rows, if the source is seekable."""
+        raise NotImplementedError
+
+    @property
     def total_rows(self) -> int | None:
         """The number of rows of the input, if known before reading."""
         return None

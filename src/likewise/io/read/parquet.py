@@ -59,6 +59,7 @@ AHEAD, AHEAD_BYTES = 4, 64 * MIB
 class Parquet(TablePart):
     """One Parquet file."""
 
+    seekable = True
     _metadata: Any = None
     _schema: Any = None
 

@@ -35,6 +35,9 @@ Task = Callable[[], Iterable[CleanBatch]]
 class TablePart(ABC):
     """One file of rows. Row numbers count all rows of the file, delivered or not."""
 
+    seekable = False
+    """Whether `kept_tables` passes over row groups of which no row is kept."""
+
     def __init__(self, file: InputFile, options: ReadOptions) -> None:
         self.file = file
         self.options = options
@@ -329,6 +332,18 @@ class TableFiles(FileSource):
         for done in in_order(write, zip(parts, targets, strict=True), threads):
             tick(done)
         return targets
+
+    @property
+    def seekable(self) -> bool:
+        """Whether all files are, with texts as they are delivered."""
+        raw = not self.options.html and self.options.encoding_errors == "strict"
+        return raw and all(part.seekable and not part.cuts for part in self.usable)
+
+    def some_texts(self, keep: Flags) -> Iterator[Any]:
+        """Read the row groups that have any of these rows."""
+        for batch in self.kept_batches(keep):
+            for text in batch.column(self.options.text):
+                yield text.as_py()
 
     @property
     def total_rows(self) -> int | None:

@@ -102,6 +102,7 @@ class CachedDocuments:
     source: Source | None
     tables: Mapping[str, Rows]
     _texts: Texts | None
+    _seekable: bool
 
     @classmethod
     def of(cls, collection: Collection, tables: Mapping[str, Rows]) -> CachedDocuments:
@@ -109,21 +110,22 @@ class CachedDocuments:
         items, source = collection.items, collection.source
         texts = items.texts if isinstance(items, TextItems) else None
         if texts is None or source is None or not source.files:
-            return cls(collection, source, tables, None)
-        return cls(collection, source, tables, texts if _in_memory(texts) else None)
+            return cls(collection, source, tables, None, False)
+        return cls(collection, source, tables, texts if _in_memory(texts) else None, source.seekable)
 
-    @property
-    def complete(self) -> bool:
-        """True if the documents are in memory."""
-        return self._texts is not None
-
-    def texts(self, wanted: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield the ids and the texts of the documents with these ids."""
-        assert self._texts is not None
-        ids, rows = self.collection.ids, self.collection.rows
+    def texts(self, wanted: set[str]) -> Iterator[tuple[str, Any]] | None:
+        """Return the ids and the texts of the documents with these ids; None if all documents had to be read."""
+        ids, rows, texts = self.collection.ids, self.collection.rows, self._texts
+        if texts is None and not self._seekable:
+            return None
         numbered = ((int(id), id) for id in wanted if id.isdecimal() and int(id) < rows)
-        for row, id in numbered if ids is None else matching(ids, wanted):
-            yield id, self._texts[row]
+        found = sorted(numbered if ids is None else matching(ids, wanted))
+        if texts is not None:
+            return ((id, texts[row]) for row, id in found)
+        assert self.source is not None
+        keep = np.zeros(rows, bool)
+        keep[[row for row, _ in found]] = True
+        return zip((id for _, id in found), self.source.some_texts(keep), strict=True)
 
 
 def _in_memory(texts: Texts) -> bool:
