@@ -153,6 +153,8 @@ class FinishedRun:
                 f"{path}: this is a file; name the folder of a run, which has its tables and {MANIFEST}"
             ) from error
         except FileNotFoundError as error:
+            if not path.exists():
+                raise MissingInput(f"{path}: there is no such folder") from error
             unfinished = ", and the run there has not finished" if (path / ".likewise").is_dir() else ""
             raise MissingInput(
                 f"{path}: there is no finished run in this folder (no {MANIFEST}){unfinished}"

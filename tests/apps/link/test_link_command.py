@@ -147,7 +147,7 @@ def test_another_threshold_from_the_scores(run: Run, tmp_path: Path) -> None:
         (2, "--from linked --threshold nan --out again", "must be a finite number"),
         (1, "--from linked --threshold 5 --out again", "linked: there is no scored.parquet"),
         (1, "--from linked --threshold 5 --out again", "run link with --scored\n"),
-        (1, "--from nowhere --threshold 5 --out again", "nowhere: there is no finished run in this folder"),
+        (1, "--from nowhere --threshold 5 --out again", "nowhere: there is no such folder"),
         (1, "--from a.csv --threshold 5 --out again", "a.csv: this is a file; name the folder of a run"),
         (1, "--from texts --threshold 5 --out again", "texts: this is the result of likewise dedup; name one of"),
         (2, "a.csv b.csv --scored --explain p1 q1", "The --scored option of link has no effect without --out."),
