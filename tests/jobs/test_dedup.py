@@ -361,6 +361,9 @@ def test_an_answer_outlives_its_workspace(texts: list[str], tmp_path: Path, monk
         for name in ("pairs", "removed", "clusters", "kept"):
             assert getattr(lean, name).equals(getattr(expected, name)), name
     lean.save(tmp_path / "lean")
+    written = likewise.dedup(source, memory=9000, out=tmp_path / "written", **options)
+    assert written.stats["parameters"]["spilled_bytes"] > 0
+    assert written.kept.equals(expected.kept)
     expected.save(tmp_path / "expected")
     assert runs.answer(tmp_path / "lean") == runs.answer(tmp_path / "expected")
 

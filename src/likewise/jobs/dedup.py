@@ -164,6 +164,8 @@ class _Run:
                 addition.make(new, rows, result, self.log, out)
             if out is not None:
                 space.finish()
+        if isinstance(self.source, Source) and not _in_memory(collection):
+            self.source.hold_texts(None)  # which were packed in files that are gone
         return result
 
     @property
@@ -298,6 +300,10 @@ class _Run:
             self.source.hold_texts(collection.items.texts)
         parameters = {**self.parameters, **shingled, **self.request.resources.used, "spilled_bytes": space.disk}
         return Dedup(collection, matches, removal, self.log, parameters, self.earlier, about)
+
+
+def _in_memory(collection: Collection) -> bool:
+    return not isinstance(collection.items, TextItems) or collection.items.texts.in_memory
 
 
 def check_unchanged(source: Any, inputs: Mapping[str, list[int]] | None, again: str = " with fresh=True") -> None:

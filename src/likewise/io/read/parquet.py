@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from likewise.base.arrays import flags_to_arrow
+from likewise.base.arrays import Chunk, TextChunk, flags_to_arrow
 from likewise.base.parallel import run_ahead
 from likewise.errors import FormatError, InputError
 from likewise.io.ahead import taken
@@ -206,7 +206,8 @@ class Parquet(TablePart):
         for group, rows in enumerate(self.row_groups()):
             if keep[first : first + rows].any():
                 tables, size, others = self._group_kept(group, first, keep), self._size(group, None), self._others()
-                quick = others is not None and self._size(group, others) * QUICK < size
+                ready = others is not None and self.held is not None and self.held[0].in_memory
+                quick = ready and self._size(group, others) * QUICK < size
                 if size <= min(2 * WRITTEN, 16 * self.options.batch_bytes) and not quick:
                     yield partial(_used, use, tables)
                 else:
@@ -220,34 +221,36 @@ class Parquet(TablePart):
         rows = self._metadata.row_group(group).num_rows
         step = max(1, min(STEP, WRITTEN // 4 * rows // max(1, self._size(group, None))))
         held: list[pa.Table] = []
-        others = self._others()
+        others, load = self._others(), _loader()
         for start, batch in self._columns(group, first, step, others):
             end = start + batch.num_rows
             if others is None:
                 held.append(choose(self.cut_batch(batch, start), keep[start:end]))
             else:
-                held.append(self._with_texts(batch, keep, start))
+                held.append(self._with_texts(batch, keep, start, load))
             if end == first + rows or sum(table.nbytes for table in held) >= WRITTEN:
                 whole, held = pa.concat_tables(held), []
                 yield whole
                 del whole
 
     def _others(self) -> list[str] | None:
-        """Return the columns to read again: all but the texts, if these are in memory; None for all."""
+        """Return the columns to read again: all but the texts, if these are at hand; None for all."""
         names, text = self._schema.names, self.options.text
         plain = self._schema.field(text).type in (pa.string(), pa.large_string())
         if self.held is None or not plain or any("." in name for name in names):
             return None
         return [name for name in names if name != text] if len(set(names)) == len(names) else None
 
-    def _with_texts(self, others: pa.RecordBatch, keep: Flags, first: int) -> pa.Table:
-        """Return the kept ones of these rows with their texts from memory, in one array as if they had been read."""
+    def _with_texts(
+        self, others: pa.RecordBatch, keep: Flags, first: int, load: Callable[[Chunk], TextChunk]
+    ) -> pa.Table:
+        """Return the kept ones of these rows with the texts at hand, in one array as if they had been read."""
         assert self.held is not None
         texts, shift = self.held
         place, table = self._schema.get_field_index(self.options.text), pa.Table.from_batches([others])
         field, flags = self._schema.field(place), keep[first : first + others.num_rows]
         between = texts.between(shift + first, shift + first + others.num_rows)
-        pieces = [chunk.load().to_arrow(low, high, field.type) for chunk, low, high in between]
+        pieces = [load(chunk).to_arrow(low, high, field.type) for chunk, low, high in between]
         if self.cuts is not None and self.cuts.between(first, first + others.num_rows):
             whole = table.add_column(place, field, pa.chunked_array(pieces, field.type))
             return choose(self.cut_batch(whole, first), flags)
@@ -357,6 +360,19 @@ class Parquet(TablePart):
 
 def _used(use: Callable[[pa.Table], T], tables: Iterable[pa.Table]) -> list[T]:
     return [use(table) for table in tables]
+
+
+def _loader() -> Callable[[Chunk], TextChunk]:
+    """Return what loads chunks in order, each once although several portions of rows are in it."""
+    last: list[tuple[Chunk, TextChunk]] = []
+
+    def load(chunk: Chunk) -> TextChunk:
+        if not last or last[0][0] is not chunk:
+            last.clear()
+            last.append((chunk, chunk.load()))
+        return last[0][1]
+
+    return load
 
 
 def _stored(chunk: Any) -> tuple[int, int]:

@@ -44,7 +44,7 @@ class TablePart(ABC):
         self.types = Types()
         self.broken = False
         self.cuts: TextCuts | None = None
-        self.held: tuple[Texts, int] | None = None  # texts in memory, and which of them is the first of the file
+        self.held: tuple[Texts, int] | None = None  # texts, and which of them is the first of the file
 
     @cached_property
     def _path(self) -> Path:
@@ -276,8 +276,11 @@ class TableFiles(FileSource):
             start += one.delivered
 
     def hold_texts(self, texts: Texts | None) -> None:
-        """Let files of which every row was delivered, and every text as it is there, not be read for their texts."""
-        same = texts and texts.in_memory and not self.options.html and self.options.encoding_errors == "strict"
+        """Let files of which every row was delivered, and every text as it is there, not be read for their texts.
+
+        Texts that do not fit in memory are packed for speed, files for size: those are read several times as fast.
+        """
+        same = not self.options.html and self.options.encoding_errors == "strict"
         start = 0
         for part, one in zip(self.usable, self._taken or [], strict=True):
             part.held = (texts, start) if texts and same and one.delivered == one.rows else None

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts
+from likewise.base.arrays import Hashes, Ints, Sets, Texts
 from likewise.base.words import shortened
 from likewise.errors import IncompatibleError, InputError, shown
 from likewise.io.ids import matching
@@ -111,7 +111,7 @@ class CachedDocuments:
         texts = items.texts if isinstance(items, TextItems) else None
         if texts is None or source is None or not source.files:
             return cls(collection, source, tables, None, False)
-        return cls(collection, source, tables, texts if _in_memory(texts) else None, source.seekable)
+        return cls(collection, source, tables, texts if texts.in_memory else None, source.seekable)
 
     def texts(self, wanted: set[str]) -> Iterator[tuple[str, Any]] | None:
         """Return the ids and the texts of the documents with these ids; None if all documents had to be read."""
@@ -126,10 +126,6 @@ class CachedDocuments:
         keep = np.zeros(rows, bool)
         keep[[row for row, _ in found]] = True
         return zip((id for _, id in found), self.source.some_texts(keep), strict=True)
-
-
-def _in_memory(texts: Texts) -> bool:
-    return all(isinstance(chunk, TextChunk) for chunk in texts.chunks)
 
 
 @dataclass(frozen=True)
