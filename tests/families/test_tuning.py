@@ -18,7 +18,7 @@ from likewise.families.tuning import (
     DRAWN_BANDS,
     LEAST_BANDS,
     LEAST_RECALL,
-    Meetings,
+    SampleBuckets,
     Similarities,
     fewest_bands,
     tune,
@@ -141,16 +141,16 @@ def test_who_meets_in_the_bands_of_a_sample(signatures, rows, of, grouped):
     """Each set with those that agree with it in all slots of a band; a fourth row has no slot any more."""
     n = len(signatures)
     groups = of[:n] if grouped else list(range(n))
-    meetings = Meetings(np.array(signatures, np.uint16), np.array(groups) if grouped else None)
+    buckets = SampleBuckets(np.array(signatures, np.uint16), np.array(groups) if grouped else None)
     truth = Counter()
-    for order in meetings.order[:, :rows].tolist():
+    for order in buckets.order[:, :rows].tolist():
         for i, j in permutations(range(n), 2):
             if groups[i] != groups[j] and all(signatures[i][slot] == signatures[j][slot] for slot in order):
                 truth[i] += 1
-    sets, met = meetings.met(rows)
+    sets, met = buckets.met(rows)
     assert Counter({i: int(met[sets == i].sum()) for i in np.unique(sets).tolist()}) == truth
-    assert meetings.pairs == DRAWN_BANDS * sum(a != b for a, b in combinations(groups, 2))
-    every = [sorted(order) for order in meetings.order.tolist()]
+    assert buckets.pairs == DRAWN_BANDS * sum(a != b for a, b in combinations(groups, 2))
+    every = [sorted(order) for order in buckets.order.tolist()]
     assert every == [[0, 1, 2]] * DRAWN_BANDS
 
 
@@ -168,9 +168,9 @@ def template(shared, own, sets=400):
 def test_pairs_of_a_template_are_in_few_large_buckets(shared, own):
     """Similarity says that very many pairs meet, and hardly one does so in a bucket that is small."""
     signatures, agreements = template(shared, own)
-    meetings, items, banding = Meetings(signatures), 1_000_000, Banding(12, 5)
+    buckets, items, banding = SampleBuckets(signatures), 1_000_000, Banding(12, 5)
     expected = Similarities.sampled(agreements, 400, items, 200.0, 0.8).candidates(banding, 0.8)
-    corpus = Similarities.sampled(agreements, 400, items, 200.0, 0.8, 1e8, meetings)
+    corpus = Similarities.sampled(agreements, 400, items, 200.0, 0.8, 1e8, buckets)
     useless, crowded = corpus.compared(banding, 0.8)
     assert useless < expected / 1000
     assert 0.1 < crowded <= 1
@@ -180,14 +180,14 @@ def test_pairs_of_a_template_are_in_few_large_buckets(shared, own):
 def test_pairs_in_small_buckets_are_compared_one_by_one():
     """Sets of forty kinds: each bucket has a fortieth of them, more than may be compared, or fewer."""
     signatures = np.repeat(np.arange(40), 10)[:, None] * np.ones(64, np.uint16)
-    meetings = Meetings(signatures.astype(np.uint16))
-    light, crowded = meetings.split(Banding(3, 4), 1 / 40)
+    buckets = SampleBuckets(signatures.astype(np.uint16))
+    light, crowded = buckets.split(Banding(3, 4), 1 / 40)
     assert crowded == 0
-    assert light == pytest.approx(3 * (9 / 399 + 1 / meetings.pairs))
-    light, crowded = meetings.split(Banding(3, 4), 1 / 50)
+    assert light == pytest.approx(3 * (9 / 399 + 1 / buckets.pairs))
+    light, crowded = buckets.split(Banding(3, 4), 1 / 50)
     assert crowded == 1
-    assert light == pytest.approx(3 / meetings.pairs)
-    nobody = Meetings(np.zeros((0, 64), np.uint16))
+    assert light == pytest.approx(3 / buckets.pairs)
+    nobody = SampleBuckets(np.zeros((0, 64), np.uint16))
     assert nobody.pairs == 0
     assert Similarities.sampled(np.zeros(9), 0, 2, 1.0, 0.8, 100.0, nobody).compared(Banding(3, 4), 0.8)[1] == 0
 

@@ -14,7 +14,7 @@ import pytest
 from likewise.errors import InputError
 from likewise.io.read import Files, ReadOptions, open_source
 from likewise.io.read.glimpse import glimpse
-from likewise.io.read.tables import spread
+from likewise.io.read.stretches import spread
 from made_inputs import documents, make
 
 EXACT = ["a.parquet", "one-group.parquet", "file.arrow", "packed.feather", "stream.arrow", "folder"]

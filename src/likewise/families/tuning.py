@@ -49,7 +49,7 @@ LEAST_RECALL = 0.7
 """Bands are chosen for at least this recall; see LEAST_BANDS."""
 
 
-class Meetings:
+class SampleBuckets:
     """How the sets of a sample meet in bands that are drawn from the slots of their signatures.
 
     Similarity alone does not tell how pairs spread over bands. Documents that share half of their text, a template, all
@@ -111,7 +111,7 @@ class Similarities:
     """The distribution of similarity over the pairs of a corpus: similarity values and the number of pairs near each.
 
     most: candidates that are verified one by one, at most; of more, the largest buckets are compared in another way.
-    meetings: how a sample meets in bands, if known.
+    buckets: how a sample meets in bands, if known.
 
     Without a corpus, `typical(items)` assumes that the similarity of two random documents falls off exponentially with
     mean 0.02, which is on the high side for word shingles of prose.
@@ -122,7 +122,7 @@ class Similarities:
     items: int
     mean_size: float = 300.0
     most: float = math.inf
-    meetings: Meetings | None = None
+    buckets: SampleBuckets | None = None
 
     @classmethod
     def typical(cls, items: int = 1_000_000, mean: float = 0.02) -> Similarities:
@@ -142,7 +142,7 @@ class Similarities:
         mean_size: float,
         threshold: float,
         most: float = math.inf,
-        meetings: Meetings | None = None,
+        buckets: SampleBuckets | None = None,
     ) -> Similarities:
         """Scale up a sample in which agreements[c] pairs agree in c slots of their signatures.
 
@@ -153,7 +153,7 @@ class Similarities:
         below = np.arange(slots + 1) < threshold * slots
         pairs[below] += 1 / max(1, below.sum())
         scale = items * (items - 1) / max(1, sample * (sample - 1))
-        return cls(np.arange(slots + 1) / slots, pairs * scale, items, mean_size, most, meetings)
+        return cls(np.arange(slots + 1) / slots, pairs * scale, items, mean_size, most, buckets)
 
     def candidates(self, banding: Banding, threshold: float = 1.0) -> float:
         """Return the expected number of candidate pairs below the threshold under a banding."""
@@ -163,10 +163,10 @@ class Similarities:
     def compared(self, banding: Banding, threshold: float) -> tuple[float, float]:
         """Return how many candidates below the threshold are compared one by one, and the share of items in crowds."""
         expected = self.candidates(banding, threshold)
-        if self.meetings is None or not self.meetings.pairs or self.most == math.inf:
+        if self.buckets is None or not self.buckets.pairs or self.most == math.inf:
             return min(self.most, expected), 0.0
         largest = math.sqrt(2 * self.most / banding.b) / self.items
-        light, crowded = self.meetings.split(banding, largest)
+        light, crowded = self.buckets.split(banding, largest)
         return min(self.most, expected, light * self.items * (self.items - 1) / 2), crowded
 
     def cost(self, banding: Banding, threshold: float) -> float:

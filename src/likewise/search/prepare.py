@@ -19,7 +19,7 @@ from likewise.base.random import mix
 from likewise.base.runlog import RunLog
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash, seed_sequence
-from likewise.families.tuning import CROWD, DEFAULT_MAX_SLOTS, Meetings, Similarities, Tuning, fits, tune_for
+from likewise.families.tuning import CROWD, DEFAULT_MAX_SLOTS, SampleBuckets, Similarities, Tuning, fits, tune_for
 from likewise.kernels.hashtable import number_values
 from likewise.search.candidates import most_candidates
 from likewise.search.exact.bounds import Bounds
@@ -140,7 +140,7 @@ def _method(settings: SearchSettings, sets: Sets, items: int, log: RunLog) -> tu
     signatures = sample_signatures(sets, settings.minhash)
     counts = agreement_counts(signatures, settings.threads)
     mean = float(sets.sizes.mean()) if len(sets) else 1.0
-    tuning = tuned(settings, counts, len(sets), items, mean, Meetings(signatures))
+    tuning = tuned(settings, counts, len(sets), items, mean, SampleBuckets(signatures))
     exact = False
     similar = similar_pairs(counts, len(sets), items, settings.threshold)
     if settings.method == "lsh":
@@ -168,16 +168,16 @@ def tuned(
     sample: int,
     items: int,
     mean: float,
-    meetings: Meetings | None = None,
+    buckets: SampleBuckets | None = None,
 ) -> Tuning:
     """Return the cheapest banding for `items` like a sample, and what it is predicted to do.
 
-    agreements: the number of pairs of the sample that agree in 0, 1, … slots. mean: of the sizes of the sets. meetings:
+    agreements: the number of pairs of the sample that agree in 0, 1, … slots. mean: of the sizes of the sets. buckets:
     how those of the sample meet in bands.
     """
     items = max(2, items)
     most = most_candidates(items)
-    corpus = Similarities.sampled(agreements, sample, items, mean, settings.threshold, most, meetings)
+    corpus = Similarities.sampled(agreements, sample, items, mean, settings.threshold, most, buckets)
     tuning = tune_for(settings.threshold, settings.recall, corpus, settings.max_slots)
     banding = tuning.banding
     if banding.r <= 2 and settings.threshold < 1:

@@ -14,7 +14,8 @@ from likewise.io.read.open import BLOCK
 from likewise.io.read.parquet import WRITTEN
 from likewise.io.read.plain import TextFiles
 from likewise.io.read.records import RecordPart
-from likewise.io.read.tables import SLOW, Stretch, TableFiles, spread
+from likewise.io.read.stretches import SLOW, Stretch, spread
+from likewise.io.read.tables import TableFiles
 
 PLACES = 48
 """Stretches to look at: more cost seeks, fewer miss what differs between the parts of an input."""

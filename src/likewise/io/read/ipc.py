@@ -18,7 +18,8 @@ from likewise.io.read.base import Aside, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.integrity import check_batch
 from likewise.io.read.open import input_errors
-from likewise.io.read.tables import GROUPS, REWRITTEN, UNPACKED, Stretch, TablePart, Task
+from likewise.io.read.stretches import GROUPS, REWRITTEN, UNPACKED, Stretch
+from likewise.io.read.tables import TablePart, Task
 
 ABSURD = 1 << 26
 """Damaged batches with more rows than this, and than the file has bits, are not set aside row by row."""

@@ -21,7 +21,7 @@ from likewise.io.objects import kind_of, view_of
 from likewise.io.read.base import Flags, ReadOptions, Source, Tick, check_flags, quiet
 from likewise.io.read.columns import CleanBatch, choose, clean, cut, declared
 from likewise.io.read.cuts import TextCuts, kept_cuts
-from likewise.io.read.tables import REWRITTEN, Stretch
+from likewise.io.read.stretches import REWRITTEN, Stretch
 from likewise.io.row_groups import EncodedRows, encode_rows, parquet_cost, write_row_groups
 
 ROWS, CODEC = 1 << 16, "snappy"

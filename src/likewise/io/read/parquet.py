@@ -24,7 +24,8 @@ from likewise.io.read.base import MIB, Flags, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Types, choose, clean, declared
 from likewise.io.read.integrity import check_batch, check_footer
 from likewise.io.read.open import input_errors
-from likewise.io.read.tables import DECODED, GROUPS, REWRITTEN, Stretch, TablePart, Task
+from likewise.io.read.stretches import DECODED, GROUPS, REWRITTEN, Stretch
+from likewise.io.read.tables import TablePart, Task
 from likewise.io.row_groups import encode_rows, parquet_cost, write_row_groups
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from likewise.io.read.find import InputFile
 from likewise.io.read.open import BOM, copied, input_errors, read_all
 from likewise.io.read.pages import page_text
 from likewise.io.read.records import RecordBlock, RecordPart, Split, line_split
-from likewise.io.read.tables import Stretch, spread
+from likewise.io.read.stretches import Stretch, spread
 
 COLUMNS = ["path", "text"]
 BINARY = "there are NUL bytes, it looks like a binary file"

@@ -24,7 +24,8 @@ from likewise.io.read.base import Flags, Rows, Tick, quiet
 from likewise.io.read.columns import CleanBatch, Trouble, runs, sift, texts_of_pages
 from likewise.io.read.cuts import TextCuts
 from likewise.io.read.open import BLOCK, BOM, check_growth, check_row, chunks, decompressed, input_errors
-from likewise.io.read.tables import REWRITTEN, SLOW, Stretch, TablePart, Task
+from likewise.io.read.stretches import REWRITTEN, SLOW, Stretch
+from likewise.io.read.tables import TablePart, Task
 
 PIECE = 1 << 20
 """Bytes in which rows are looked for at a time: the places of rows take memory, and a file may be all line ends."""

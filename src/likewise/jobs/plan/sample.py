@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Ints, TextChunk, Texts
 from likewise.base.copies import Groups, chunk_samples, labels
 from likewise.families.banding import Banding
-from likewise.families.tuning import Meetings, Similarities, Tuning, fits
+from likewise.families.tuning import SampleBuckets, Similarities, Tuning, fits
 from likewise.io.read import Source
 from likewise.io.read.glimpse import SIZE, Glimpse, glimpse
 from likewise.io.spill import CODEC
@@ -338,8 +338,8 @@ class InputSample:
             false = corpus.candidates(banding, search.threshold)
             tuning = Tuning(banding, search.threshold, search.recall, 0.0, false)
             return banding, replace(choose(sets, items, tuning, similar), exact=True)
-        meetings = Meetings(signatures, stretch if self.share < 1 else None)
-        tuning = tuned(search, counts, sample, items, mean, meetings)
+        buckets = SampleBuckets(signatures, stretch if self.share < 1 else None)
+        tuning = tuned(search, counts, sample, items, mean, buckets)
         return tuning.banding, choose(sets, items, tuning, similar)
 
     def _weighted(self, signatures: NDArray[np.uint16], stretch: Ints, counts: Floats) -> tuple[Floats, float]:
