@@ -183,7 +183,8 @@ def test_pairs_in_small_buckets_are_compared_one_by_one():
     buckets = SampleBuckets(signatures.astype(np.uint16))
     light, crowded = buckets.split(Banding(3, 4), 1 / 40)
     assert crowded == 0
-    assert light == pytest.approx(3 * (9 / 399 + 1 / buckets.pairs))
+    seen = buckets.pairs * 9 / 399
+    assert light == pytest.approx(3 * (seen + 2 * seen**0.5 + 1) / buckets.pairs)
     light, crowded = buckets.split(Banding(3, 4), 1 / 50)
     assert crowded == 1
     assert light == pytest.approx(3 / buckets.pairs)

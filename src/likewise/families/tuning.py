@@ -91,7 +91,8 @@ class SampleBuckets:
         all bands; and the share of sets that are in a larger one."""
         sets, met = self.met(banding.r)
         heavy = met > largest * self._others[sets]
-        light = (float(met[~heavy].sum()) / 2 + 1) / max(1.0, self.pairs)  # and one that the sample did not show
+        seen = float(met[~heavy].sum()) / 2
+        light = (seen + 2 * math.sqrt(seen) + 1) / max(1.0, self.pairs)  # as many as there may well be
         often = np.bincount(sets[heavy], minlength=self.sample) / DRAWN_BANDS
         return banding.b * light, float((1 - (1 - often) ** banding.b).mean())
 
@@ -111,7 +112,7 @@ class Similarities:
     """The distribution of similarity over the pairs of a corpus: similarity values and the number of pairs near each.
 
     most: candidates that are verified one by one, at most; of more, the largest buckets are compared in another way.
-    buckets: how a sample meets in bands, if known.
+    unseen: the part of the pairs that a sample was too small to show. buckets: how a sample meets in bands, if known.
 
     Without a corpus, `typical(items)` assumes that the similarity of two random documents falls off exponentially with
     mean 0.02, which is on the high side for word shingles of prose.
@@ -122,6 +123,7 @@ class Similarities:
     items: int
     mean_size: float = 300.0
     most: float = math.inf
+    unseen: NDArray[np.float64] | None = None
     buckets: SampleBuckets | None = None
 
     @classmethod
@@ -149,11 +151,11 @@ class Similarities:
         One more pair is added, spread evenly below the threshold, for what the sample was too small to show.
         """
         slots = len(agreements) - 1
-        pairs = agreements.astype(float)
         below = np.arange(slots + 1) < threshold * slots
-        pairs[below] += 1 / max(1, below.sum())
         scale = items * (items - 1) / max(1, sample * (sample - 1))
-        return cls(np.arange(slots + 1) / slots, pairs * scale, items, mean_size, most, buckets)
+        unseen = scale * below / max(1, below.sum())
+        pairs = scale * agreements + unseen
+        return cls(np.arange(slots + 1) / slots, pairs, items, mean_size, most, unseen, buckets)
 
     def candidates(self, banding: Banding, threshold: float = 1.0) -> float:
         """Return the expected number of candidate pairs below the threshold under a banding."""
@@ -161,13 +163,17 @@ class Similarities:
         return float(self.pairs[below] @ banding.probability(self.values[below]))
 
     def compared(self, banding: Banding, threshold: float) -> tuple[float, float]:
-        """Return how many candidates below the threshold are compared one by one, and the share of items in crowds."""
-        expected = self.candidates(banding, threshold)
-        if self.buckets is None or not self.buckets.pairs or self.most == math.inf:
-            return min(self.most, expected), 0.0
-        largest = math.sqrt(2 * self.most / banding.b) / self.items
-        light, crowded = self.buckets.split(banding, largest)
-        return min(self.most, expected, light * self.items * (self.items - 1) / 2), crowded
+        """Return how many candidates below the threshold are compared one by one, and the share of items in crowds.
+
+        Those that the sample's similarities predict, but no more than it has in small buckets; and those not seen.
+        """
+        expected, crowded = self.candidates(banding, threshold), 0.0
+        if self.buckets is not None and self.buckets.pairs and self.unseen is not None and self.most < math.inf:
+            largest = math.sqrt(2 * self.most / banding.b) / self.items
+            light, crowded = self.buckets.split(banding, largest)
+            unseen = float(self.unseen @ banding.probability(self.values))
+            expected = min(expected, unseen + light * self.items * (self.items - 1) / 2)
+        return min(self.most, expected), crowded
 
     def cost(self, banding: Banding, threshold: float) -> float:
         """Return the predicted work, in nanoseconds on one core: sketching, sorting bands, ruling out candidates."""
