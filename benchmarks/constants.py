@@ -16,7 +16,10 @@ from likewise.families import tuning
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.search.band_keys import HeldKeys
-from likewise.search.candidates import candidates
+from likewise.search.candidates import Wanted, candidates
+from likewise.search.crowds.gather import Gathering
+from likewise.search.items import SetItems
+from likewise.search.scored import no_pairs
 from likewise.search.sketch import SketchPlan, key_sets
 from likewise.search.verify import similarities
 from likewise.shingle import Words
@@ -85,6 +88,19 @@ def shingle_cost() -> float:
     return nanoseconds(lambda: shingler.sets(texts)) / len(shingler.sets(texts).values)
 
 
+def crowd_cost() -> float:
+    """A shingle of a document in a crowd that shares a template: its set is made, and compared with the others'."""
+    sets = random_sets(5 * ITEMS, SIZE)
+    values = sets.values.reshape(-1, SIZE)
+    values[:, : SIZE // 2] = values[0, : SIZE // 2]
+    rows = np.arange(len(sets))
+
+    def compare() -> None:
+        Gathering(SetItems(sets), rows, [rows], rows, Wanted(0, len(sets)), 0.8, 1, 1).pairs(no_pairs())
+
+    return nanoseconds(compare, repeat=2) / len(sets.values) + shingle_cost()
+
+
 def main() -> None:
     """Print what was measured beside what is used."""
     measured = {
@@ -93,6 +109,7 @@ def main() -> None:
         "CANDIDATE": candidate_cost(),
         "PROBE": probe_cost(),
         "SHINGLE": shingle_cost(),
+        "CROWD": crowd_cost(),
     }
     print(f"{'nanoseconds':<12} {'measured':>9} {'used':>9}")
     for name, value in measured.items():

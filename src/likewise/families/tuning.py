@@ -31,7 +31,8 @@ PROBE = 0.6
 SHINGLE = 30.0
 """Nanoseconds to read one shingle of a document again because a candidate must be verified."""
 CROWD = 150.0
-"""Nanoseconds per shingle of a document that is in a crowd, to compare it with the others there."""
+"""Nanoseconds per shingle of a document in a crowd, to compare it with the others; a third less where all sets fit in
+memory."""
 ORDER_SEED = 0xB0C4E7
 DRAWN_BANDS = 64
 """Bands that are drawn from the signatures of a sample, to see how large their buckets are."""
