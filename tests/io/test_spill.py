@@ -4,6 +4,7 @@ import io
 import tempfile
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from likewise.base.arrays import TextChunk, Texts
-from likewise.io.spill import Spill, TextBuilder, stored_chunks
+from likewise.base.copies import chunk_digests
+from likewise.io import spill
+from likewise.io.spill import Spill, TextBuilder
 
 TEXTS = st.lists(st.text(max_size=9) | st.sampled_from(["", "\0", "é中\U0001f600", "a" * 300]), max_size=8)
 
@@ -33,34 +36,36 @@ CHUNKS = st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=6)
 def stored(chunks, folder, threads):
     path = Path(folder) / "texts"
     with open(path, "wb") as out:
-        spill = Spill(out, threads)
+        packing = Spill(out, threads)
         for chunk in chunks:
-            spill.add(chunk)
-        table = spill.finish()
-    return stored_chunks(path, table)
+            packing.add(chunk)
+        packed = packing.finish()
+    return packed.at(path)
 
 
-@given(CHUNKS, st.integers(1, 3))
-@example([([], [], [])], 1)
-@example([(["x"], [], ["y"]), (["abc"], ["", "", ""], [])], 2)
-def test_chunks_come_back(made, threads):
+@given(CHUNKS, st.integers(1, 3), st.integers(1, 400))
+@example([([], [], [])], 1, 1)
+@example([(["x"], [], ["y"]), (["abc"], ["", "", ""], [])], 2, 1)
+def test_documents_come_back_in_pieces(made, threads, size):
     chunks = [chunk_of(texts, before, after) for before, texts, after in made]
-    with tempfile.TemporaryDirectory() as folder:
+    expected = [text for _, texts, _ in made for text in texts]
+    longest = max((len(text.encode()) for text in expected), default=0)
+    with tempfile.TemporaryDirectory() as folder, patch.object(spill, "PIECE", size):
         back = stored(chunks, folder, threads)
-        assert [len(chunk) for chunk in back] == [len(texts) for _, texts, _ in made]
-        for chunk, (_, texts, _) in zip(back, made, strict=True):
+        assert [back[row] for row in range(len(back))] == expected
+        assert back.digests.tolist() == chunk_digests(chunk_of(expected)).tolist()
+        for chunk in back.chunks:
             loaded = chunk.load()
-            assert texts_of(loaded) == texts
+            assert len(loaded.data) < size + longest
             assert loaded.offsets[0] == 0
             assert loaded.offsets.dtype == np.int64
-            assert len(loaded.data) == loaded.offsets[-1] == sum(len(text.encode()) for text in texts)
+            assert len(loaded.data) == loaded.offsets[-1]
             assert loaded.data.ctypes.data % 8 == 0, "kernels read eight bytes at a time"
             assert not loaded.data.flags.writeable
-        assert list(map(texts_of, (chunk.load() for chunk in reversed(back)))) == [texts for _, texts, _ in made][::-1]
 
 
 def test_no_chunks(tmp_path):
-    assert stored([], tmp_path, 2) == []
+    assert len(stored([], tmp_path, 2)) == 0
 
 
 def test_text_is_packed(tmp_path):
@@ -72,7 +77,7 @@ def test_text_is_packed(tmp_path):
 def test_noise_that_cannot_be_packed(tmp_path):
     random = np.random.default_rng(1)
     texts = ["".join(map(chr, random.integers(32, 0xD7FF, 5000))) for _ in range(20)]
-    [back] = stored([chunk_of(texts)], tmp_path, 1)
+    [back] = stored([chunk_of(texts)], tmp_path, 1).chunks
     assert texts_of(back.load()) == texts
 
 
@@ -90,17 +95,17 @@ class Full(io.BytesIO):
 
 
 def test_an_error_of_the_disk_comes_out_and_leaves_no_thread():
-    spill, added = Spill(Full(), 2), []
+    packing, added = Spill(Full(), 2), []
 
     def add_all():
         for number in range(1000):
             added.append(number)
-            spill.add(chunk_of([str(number) * 50]))
+            packing.add(chunk_of([str(number) * 50]))
 
     with pytest.raises(OSError, match="No space left"):
         add_all()
     assert len(added) < 20
-    spill.close()
+    packing.close()
     assert no_packers()
 
 
@@ -116,15 +121,14 @@ def test_documents_go_to_a_file_when_there_are_too_many(made, limit, threads, ea
         builder = TextBuilder(limit, lambda: begun.append(True) or out, threads, each)
         for chunk in chunks:
             builder.add(chunk)
-        held, table = builder.finish()
+        held, packed = builder.finish()
         out.flush()
         assert builder.bytes == total
         spilled = limit is not None and total + each * sum(map(len, chunks)) > limit
         assert begun == [True] * spilled
-        assert (table is not None) == spilled
-        kept = stored_chunks(Path(folder) / "texts", table) if spilled else list(held)
-        assert not (spilled and list(held)), "nothing stays in memory"
-        texts = Texts(kept)
+        assert (packed is not None) == builder.packing == spilled
+        assert not (spilled and held), "nothing stays in memory"
+        texts = packed.at(Path(folder) / "texts") if spilled else Texts(held)
         assert [texts[row] for row in range(len(texts))] == [text for _, texts, _ in made for text in texts]
         builder.close()
     assert no_packers()

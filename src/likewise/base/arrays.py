@@ -121,13 +121,15 @@ class Chunk(Protocol):
 class Texts:
     """A collection of documents: chunks, in memory or on disk, and the row at which each begins.
 
-    `samples`, if given, holds a hash of each document's length and a few of its bytes, computed while reading.
+    What was computed while reading, if it was: `samples`, a hash of each document's length and a few of its bytes, or
+    `digests`, 128 bits of all of it.
     """
 
-    def __init__(self, chunks: Iterable[Chunk], samples: Hashes | None = None) -> None:
+    def __init__(self, chunks: Iterable[Chunk], samples: Hashes | None = None, digests: Hashes | None = None) -> None:
         self.chunks = [chunk for chunk in chunks if len(chunk)]
         self.starts: Ints = np.array([0, *itertools.accumulate(map(len, self.chunks))], np.int64)
         self.samples = samples
+        self.digests = digests
 
     def __len__(self) -> int:
         return int(self.starts[-1])

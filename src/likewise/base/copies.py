@@ -24,6 +24,8 @@ def text_digests(texts: Texts, threads: int) -> Hashes:
 
     Length and a few bytes are hashed first, and the whole document only where these agree with those of another.
     """
+    if texts.digests is not None:
+        return texts.digests
     samples = texts.samples
     if samples is None:
         samples = _concatenate(list(in_order(lambda chunk: chunk_samples(chunk.load()), texts.chunks, threads)), (0,))
@@ -52,6 +54,13 @@ def chunk_samples(chunk: TextChunk) -> Hashes:
     out = np.empty(len(chunk), np.uint64)
     digest_samples(chunk.data, chunk.offsets, out)
     return out
+
+
+def chunk_digests(chunk: TextChunk, rows: Ints | None = None) -> Hashes:
+    """Return 128-bit digests of these documents of a chunk, or of all, which do not depend on any other document."""
+    out = np.empty((len(chunk), 2), np.uint64)
+    digest_strings(chunk.eights, chunk.data, chunk.offsets, np.arange(len(chunk)) if rows is None else rows, out)
+    return out if rows is None else out[rows]
 
 
 def _concatenate(parts: list[Hashes], shape: tuple[int, ...]) -> Hashes:

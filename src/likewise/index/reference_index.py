@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts
-from likewise.base.copies import set_digests
+from likewise.base.copies import chunk_digests, set_digests
 from likewise.base.runlog import Tick
 from likewise.errors import IncompatibleError, InputError, LikewiseError
 from likewise.index.chunk import ChunkData, sets_of_units
@@ -27,7 +27,7 @@ from likewise.index.segment import unit_of_rows
 from likewise.index.set_scheme import MinHashScheme
 from likewise.index.vector_scheme import VectorScheme
 from likewise.index.view import IndexView, SegmentView
-from likewise.jobs.reference_items import MOST, Growing, QueriedItems, SimilarItems, chunk_digests, marks
+from likewise.jobs.reference_items import MOST, Growing, QueriedItems, SimilarItems, marks
 from likewise.jobs.reference_vectors import NearVectors, QueriedVectors
 from likewise.kernels.lookup import sort_sets
 from likewise.search.band_keys import HeldKeys

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from likewise.base.arrays import Ints, TextChunk, as_bytes
+from likewise.base.arrays import Hashes, Ints, TextChunk, Texts, as_bytes
+from likewise.base.copies import chunk_digests
 
 CODEC = "lz4_raw"
 """Fast enough that a disk is the bottleneck, and text shrinks to about half."""
+PIECE = 1 << 22
+"""Bytes of text that are compressed together, if documents are not longer: who needs one document unpacks these."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,17 @@ class StoredChunk:
         return TextChunk(data[cut:], data[:cut].view(np.int64).copy())
 
 
-def stored_chunks(path: Path, table: Ints) -> list[StoredChunk]:
-    """Return the chunks of a file from their table: stop, rows and size of each."""
-    starts = [0, *table[:, 0].tolist()]
-    return [StoredChunk(path, start, *row) for start, row in zip(starts, table.tolist(), strict=False)]
+class PackedTexts(NamedTuple):
+    """What is known of the documents in a file: stop, rows and size of each chunk, and a digest of each document."""
+
+    chunks: Ints
+    digests: Hashes
+
+    def at(self, path: Path) -> Texts:
+        """Return the documents, which are in this file."""
+        starts = [0, *self.chunks[:, 0].tolist()]
+        rows = zip(starts, self.chunks.tolist(), strict=False)
+        return Texts([StoredChunk(path, start, *row) for start, row in rows], digests=self.digests)
 
 
 class Spill:
@@ -53,24 +64,26 @@ class Spill:
     def __init__(self, out: IO[bytes], threads: int) -> None:
         self._out = out
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-pack")
-        self._waiting: deque[tuple[int, int, Future[Any]]] = deque()
+        self._waiting: deque[tuple[int, int, Future[tuple[Any, Hashes]]]] = deque()
         self._most = threads + 1
-        self._rows: list[tuple[int, int, int]] = []
+        self._chunks: list[tuple[int, int, int]] = []
+        self._digests = [np.zeros((0, 2), np.uint64)]
         self._place = 0
 
     def add(self, chunk: TextChunk) -> None:
-        """Write a chunk."""
-        size = 8 * (len(chunk) + 1) + int(chunk.offsets[-1] - chunk.offsets[0])
-        self._waiting.append((len(chunk), size, self._pool.submit(_packed, chunk)))
-        if len(self._waiting) > self._most:
-            self._write()
+        """Write a chunk, a large one in pieces."""
+        for piece in _pieces(chunk):
+            size = 8 * (len(piece) + 1) + int(piece.offsets[-1] - piece.offsets[0])
+            self._waiting.append((len(piece), size, self._pool.submit(_packed, piece)))
+            if len(self._waiting) > self._most:
+                self._write()
 
-    def finish(self) -> Ints:
-        """Write the remaining chunks; return the table of all chunks."""
+    def finish(self) -> PackedTexts:
+        """Write the remaining chunks; return what is known of all."""
         while self._waiting:
             self._write()
         self.close()
-        return np.array(self._rows, np.int64).reshape(-1, 3)
+        return PackedTexts(np.array(self._chunks, np.int64).reshape(-1, 3), np.concatenate(self._digests))
 
     def close(self) -> None:
         """Stop the threads."""
@@ -78,16 +91,25 @@ class Spill:
 
     def _write(self) -> None:
         rows, size, future = self._waiting.popleft()
-        packed = future.result()
+        packed, digests = future.result()
         self._out.write(packed)
         self._place += len(packed)
-        self._rows.append((self._place, rows, size))
+        self._chunks.append((self._place, rows, size))
+        self._digests.append(digests)
 
 
-def _packed(chunk: TextChunk) -> Any:
+def _pieces(chunk: TextChunk) -> Iterator[TextChunk]:
+    """Cut a chunk between documents, after about every `PIECE` bytes."""
+    first, last = int(chunk.offsets[0]), int(chunk.offsets[-1])
+    cuts = np.searchsorted(chunk.offsets[:-1], np.arange(first + PIECE, last, PIECE))
+    for start, stop in pairwise(np.unique([0, *cuts, len(chunk)]).tolist()):
+        yield TextChunk(chunk.data, chunk.offsets[start : stop + 1])
+
+
+def _packed(chunk: TextChunk) -> tuple[Any, Hashes]:
     first, last = int(chunk.offsets[0]), int(chunk.offsets[-1])
     raw = np.concatenate([(chunk.offsets - first).view(np.uint8), chunk.data[first:last]])
-    return pa.Codec(CODEC).compress(pa.py_buffer(raw))
+    return pa.Codec(CODEC).compress(pa.py_buffer(raw)), chunk_digests(chunk)
 
 
 class TextBuilder:
@@ -124,8 +146,13 @@ class TextBuilder:
             self._spill.add(self._chunks.pop())
         pa.default_memory_pool().release_unused()
 
-    def finish(self) -> tuple[Iterable[TextChunk], Ints | None]:
-        """Return the chunks in memory, or the table of those in the file."""
+    @property
+    def packing(self) -> bool:
+        """Whether documents go to the file."""
+        return self._spill is not None
+
+    def finish(self) -> tuple[list[TextChunk], PackedTexts | None]:
+        """Return the chunks in memory, or what is known of the documents in the file."""
         return self._chunks, self._spill.finish() if self._spill else None
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, part_at, to_arrow
+from likewise.base.copies import chunk_digests
 from likewise.base.parallel import in_order
 from likewise.base.runlog import RunLog
 from likewise.errors import IncompatibleError
@@ -27,7 +28,6 @@ from likewise.jobs.reference_items import (
     KnownItems,
     ReferenceItems,
     ReferencePart,
-    chunk_digests,
     marks,
 )
 from likewise.jobs.settings import Settings

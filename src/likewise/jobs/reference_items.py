@@ -17,12 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, to_arrow
+from likewise.base.arrays import Hashes, Ints, Sets, to_arrow
 from likewise.base.runlog import RunLog, Tick
 from likewise.errors import IncompatibleError, ParameterError
 from likewise.io.disk import write_array
 from likewise.io.workspace import Draft, Workspace
-from likewise.kernels.hashing import digest_strings
 from likewise.search.items import Items
 from likewise.search.load import Collection
 from likewise.search.sketch import SketchPlan, key_sets
@@ -349,10 +348,3 @@ def marks(place: str, rows: Ints) -> Hashes:
     """Return fingerprints that differ from each other and, but for chance, from those of all documents."""
     numbers = (rows + 1).astype(np.uint64)
     return np.stack([numbers * MARK, np.full(len(rows), np.uint64(zlib.crc32(place.encode())))], axis=1)
-
-
-def chunk_digests(chunk: TextChunk, rows: Ints) -> Hashes:
-    """Fingerprint these documents in full."""
-    out = np.zeros((len(chunk), 2), np.uint64)
-    digest_strings(chunk.eights, chunk.data, chunk.offsets, rows, out)
-    return out[rows]

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from likewise.base.arrays import Ints, Sets, TextChunk, Texts, to_arrow
+from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.base.copies import chunk_samples
 from likewise.base.memory import A_DOCUMENT
 from likewise.base.parallel import in_order
@@ -20,7 +20,7 @@ from likewise.errors import ParameterError
 from likewise.io.ids import names, unique_ids
 from likewise.io.read import Aside, ReadOptions, Source, open_source
 from likewise.io.read.columns import alone
-from likewise.io.spill import TextBuilder, stored_chunks
+from likewise.io.spill import PackedTexts, TextBuilder
 from likewise.io.workspace import Draft, Workspace
 from likewise.search.items import Items, SetItems, TextItems
 from likewise.shingle import Shingler, StopWords, Words, parse_shingler
@@ -92,8 +92,8 @@ def collect(
             read = _read(opened, threads, space, None if opened.in_memory else limit, step, tick, log)
         if read is not None:
             return _surveyed(_finished(opened, *read, shingle, options, log), log, threads)
-    table, samples = space.array(step, "chunks"), space.array(step, "samples")
-    texts = Texts(stored_chunks(space.path(step, "texts"), table), samples)
+    packed = PackedTexts(space.array(step, "chunks"), space.array(step, "digests"))
+    texts = packed.at(space.path(step, "texts"))
     ids, scores = (_stored(space.path(step, f"{name}.arrow")) for name in ("ids", "scores"))
     collection = _finished(
         opened, texts, ids[0] if ids else None, scores, shingle, options, log, space.array(step, "lengths")
@@ -111,7 +111,8 @@ def _read(
     log: RunLog,
 ) -> tuple[Texts, Any, list[Any]] | None:
     """Read the input; return it, or None if it did not fit in memory and is now a step of the workspace."""
-    ids, samples, lengths = [], [], []
+    ids, lengths = [], []
+    samples: list[Hashes] = []
     scores: dict[str, list[Any]] = {}
     with ExitStack() as stack:
         drafts: list[Draft] = []
@@ -124,9 +125,12 @@ def _read(
         stack.callback(builder.close)
         for batch in opened.batches(threads):
             chunk = TextChunk.from_arrow(batch.column("text"))
-            samples.append(chunk_samples(chunk))
             lengths.append(np.diff(chunk.offsets))
             builder.add(chunk)
+            if builder.packing:
+                samples.clear()
+            else:
+                samples.append(chunk_samples(chunk))
             if "id" in batch.schema.names:
                 ids.append(alone(batch.column("id")))
             for role in batch.schema.names:
@@ -134,15 +138,14 @@ def _read(
                     scores.setdefault(role, []).append(alone(batch.column(role)))
             tick(batch.num_rows)
         log.counts["bytes"] = log.counts.get("bytes", 0) + builder.bytes
-        chunks, table = builder.finish()
+        chunks, packed = builder.finish()
         known = opened.finish_ids(pa.chunked_array(ids)) if ids else None
         graded = [opened.finish_scores(pa.chunked_array(parts), role) for role, parts in scores.items()]
-        whole = np.concatenate(samples) if samples else np.zeros(0, np.uint64)
-        if table is None:
-            texts = Texts(chunks, whole)
-            return texts, known, graded
+        if packed is None:
+            whole = np.concatenate(samples) if samples else np.zeros(0, np.uint64)
+            return Texts(chunks, whole), known, graded
         draft = drafts[0]
-        draft.save(chunks=table, samples=whole, lengths=np.concatenate(lengths))
+        draft.save(chunks=packed.chunks, digests=packed.digests, lengths=np.concatenate(lengths))
         for name, columns in (("ids", [] if known is None else [known]), ("scores", graded)):
             if columns:
                 arrays = [_one_array(column) for column in columns]
@@ -221,9 +224,11 @@ def _one_array(chunked: Any) -> Any:
 def joined(a: Items, b: Items) -> Items:
     """Concatenate two collections."""
     if isinstance(a, TextItems) and isinstance(b, TextItems):
-        samples = [one.texts.samples for one in (a, b)]
-        known = None if samples[0] is None or samples[1] is None else np.concatenate([samples[0], samples[1]])
-        texts = Texts([*a.texts.chunks, *b.texts.chunks], known)
+        samples, digests = (
+            None if first is None or second is None else np.concatenate([first, second])
+            for first, second in ((a.texts.samples, b.texts.samples), (a.texts.digests, b.texts.digests))
+        )
+        texts = Texts([*a.texts.chunks, *b.texts.chunks], samples, digests)
         return TextItems(texts, a.shingler, np.concatenate([a.sizes, b.sizes]))
     if isinstance(a, SetItems) and isinstance(b, SetItems):
         offsets = np.concatenate([a.all.offsets, b.all.offsets[1:] + a.all.offsets[-1]])

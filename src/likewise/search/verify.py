@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from likewise.base.arrays import Ints, Sets, concatenate, map_words
+from likewise.base.arrays import Hashes, Ints, Sets, concatenate, map_words
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
 from likewise.io.disk import write_array
@@ -109,10 +110,27 @@ def blocks_of(n: int, left: Ints, right: Ints, size: Ints, limit: int) -> Ints:
 
 @dataclass
 class _SetBlock:
-    """The sets of some items in a file, in ascending order of the items."""
+    """The sets of some items in a file, in ascending order of the items; up to `room` bytes of them wait in memory."""
 
     path: Path
-    sizes: list[Ints]
+    room: int
+    sizes: list[Ints] = field(default_factory=list)
+    waiting: list[Hashes] = field(default_factory=list)
+    bytes: int = 0
+
+    def add(self, sizes: Ints, values: Hashes) -> None:
+        self.sizes.append(sizes)
+        self.waiting.append(values)
+        self.bytes += values.nbytes
+        if self.bytes > self.room:
+            self.write()
+
+    def write(self) -> None:
+        with open(self.path, "ab") as out:
+            for values in self.waiting:
+                write_array(out, values)
+        self.waiting.clear()
+        self.bytes = 0
 
     def load(self) -> Sets:
         sizes = np.concatenate(self.sizes)
@@ -142,13 +160,16 @@ def _by_blocks(
     place = folder / "sets"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    blocks = [_SetBlock(place / str(block), []) for block in range(count)]
+    blocks = [_SetBlock(place / str(block), limit // count) for block in range(count)]
     for part, sets in items.set_batches(rows, threads):
-        for block in np.unique(block_of[part]).tolist():
-            chosen = sets.take(np.flatnonzero(block_of[part] == block))
-            with open(blocks[block].path, "ab") as out:
-                write_array(out, chosen.values)
-            blocks[block].sizes.append(chosen.sizes)
+        by_block = np.argsort(block_of[part], kind="stable")
+        sets = sets.take(by_block)
+        numbers, firsts = np.unique(block_of[part][by_block], return_index=True)
+        for block, (first, stop) in zip(numbers.tolist(), pairwise([*firsts.tolist(), len(sets)]), strict=True):
+            values = sets.values[sets.offsets[first] : sets.offsets[stop]]
+            blocks[block].add(sets.sizes[first:stop], values.copy())
+    for written in blocks:
+        written.write()
     scores = np.empty(len(left), np.float64)
     for pairs, sets, a, b in _block_pairs(blocks, block_of, within, left, right):
         scores[pairs] = similarities(a, b, sets, threshold, threads, tick)

@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from likewise.base.arrays import Hashes, Ints, TextChunk, to_arrow
+from likewise.base.copies import chunk_digests
 from likewise.errors import IncompatibleError
 from likewise.io.publish import MANIFEST
 from likewise.io.read import Files, ReadOptions
 from likewise.jobs.against import Against, check_runs, check_settings, kept_ids, run_settings
-from likewise.jobs.reference_items import QueriedItems, chunk_digests
+from likewise.jobs.reference_items import QueriedItems
 from likewise.jobs.state import State
 from likewise.search.cluster import Removal
 from likewise.search.expand import listed_pairs

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.base.memory import Budget
-from likewise.io.spill import TextBuilder, stored_chunks
+from likewise.io.spill import TextBuilder
 from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
@@ -228,10 +228,10 @@ class Corpus:
         try:
             for chunk in self._texts_of(rows):
                 builder.add(TextChunk.from_arrow(chunk))
-            chunks, table = builder.finish()
+            chunks, packed = builder.finish()
         finally:
             builder.close()
-        return TextItems(Texts(chunks if table is None else stored_chunks(path, table)), shingler)
+        return TextItems(Texts(chunks) if packed is None else packed.at(path), shingler)
 
     def _texts_of(self, rows: Ints) -> Iterator[Any]:
         """Yield the texts of these rows, which ascend, in their order."""

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from likewise.base.arrays import Ints, TextChunk
+from likewise.base.copies import chunk_digests
 from likewise.errors import InputError
 from likewise.io.read import ReadOptions
 from likewise.io.read.columns import text_of
-from likewise.spark import steps
 from likewise.spark.direct import PART, PLACE, PREFIX, SIZE, TEXT, DirectFiles, documents, on_splits
 from likewise.spark.node import ready
 from likewise.spark.source import (
@@ -143,7 +143,7 @@ def _noted(batches: Iterator[Any], options: ReadOptions, short: int) -> Iterator
         if texts.null_count:
             texts = texts.fill_null("")
         sizes = np.asarray(pc.binary_length(texts), np.int64)
-        digests = steps.full_digests(TextChunk.from_arrow(texts))
+        digests = chunk_digests(TextChunk.from_arrow(texts))
         parts, places = batch.column(0), np.asarray(batch.column(1), np.int64)
         files = np.asarray(parts.fill_null(-1), np.int64)
         cuts = np.flatnonzero((np.diff(files) != 0) | (np.diff(places) != 1)) + 1

@@ -13,7 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, concatenate
-from likewise.jobs.reference_items import SimilarItems, chunk_digests
+from likewise.base.copies import chunk_digests
+from likewise.jobs.reference_items import SimilarItems
 from likewise.kernels.documents import Recipe
 from likewise.search.band_keys import HeldKeys
 from likewise.search.items import TextItems

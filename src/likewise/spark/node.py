@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from likewise.base.copies import chunk_digests
 from likewise.kernels import cache_directory
 
 WORDS = [f"word{i}" for i in range(60)]
@@ -47,7 +48,7 @@ def run_kernels() -> None:
     shingler = parse_shingler("words:5")
     texts = steps.items_of(steps.string_array(TEXTS), shingler, None)
     rows = np.arange(len(TEXTS))
-    steps.full_digests(texts.texts.chunks[0].load())
+    chunk_digests(texts.texts.chunks[0].load())
     probe = Probe(make_sample(texts.sets(rows[:2], 1), 0.8))
     for kind in ("fast", "classic"):
         units, _, _, _ = steps.sketched(texts, rows, MinHash(1, kind), Banding(2, 2), probe)

@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from likewise.base.arrays import Ints, TextChunk, to_arrow
+from likewise.base.copies import chunk_digests
 from likewise.errors import ColumnError, InputError, MissingInput, ParameterError, TextError
 from likewise.io.read import Aside, ReadOptions, open_source
 from likewise.io.read.columns import NULL_ID, text_of
 from likewise.io.read.find import Files, files_of, format_of, looks_like_files
 from likewise.io.read.memory import InMemory
-from likewise.spark import steps
 from likewise.spark.direct import PART, PLACE, PREFIX, SIZE, TEXT, DirectFiles
 from likewise.spark.node import ready
 from likewise.spark.rowset import RowSet
@@ -347,7 +347,7 @@ def _placed(batches: Iterator[Any], options: ReadOptions, plain: bool) -> Iterat
         if texts.null_count:
             texts = texts.fill_null("")
         sizes = pc.binary_length(texts).cast(pa.int64())
-        digests = steps.full_digests(TextChunk.from_arrow(texts))
+        digests = chunk_digests(TextChunk.from_arrow(texts))
         columns = [
             *batch.columns,
             pa.array(np.full(rows, part, np.int32)),

@@ -14,7 +14,6 @@ from likewise.base.random import mix
 from likewise.families.banding import Banding
 from likewise.families.minhash import MinHash
 from likewise.kernels.graph import components
-from likewise.kernels.hashing import digest_strings
 from likewise.kernels.pairs import heavy_buckets, scan_band
 from likewise.kernels.sorting import radix_argsort
 from likewise.search.band_keys import HeldKeys
@@ -42,13 +41,6 @@ def items_of(texts: Any, shingler: Shingler, common: Hashes | None) -> TextItems
     """Return the documents of an Arrow array, or of several, as items."""
     arrays = texts if isinstance(texts, list) else [texts]
     return TextItems(Texts([TextChunk.from_arrow(array) for array in arrays]), shingler, None, common)
-
-
-def full_digests(chunk: TextChunk) -> Hashes:
-    """Return 128-bit digests of documents: those of `text_digests` would depend on the others of the collection."""
-    out = np.empty((len(chunk), 2), np.uint64)
-    digest_strings(chunk.eights, chunk.data, chunk.offsets, np.arange(len(chunk)), out)
-    return out
 
 
 def sketched(

@@ -334,4 +334,4 @@ def test_the_command(run, tmp_path, typed):
     assert any("of 50 new records joined earlier entities" in str(tile) for tile in tiles)
     wrong = typed("link", str(run / "new.parquet"), "--against", str(tmp_path / "no"), "--out", str(tmp_path / "o2"))
     assert wrong.returncode == 1
-    assert "there is no finished run" in wrong.stderr
+    assert "there is no such folder" in wrong.stderr

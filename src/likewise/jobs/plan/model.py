@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from likewise.base.arrays import map_words
 from likewise.base.memory import A_DOCUMENT, free_memory
 from likewise.io.read.parquet import WRITTEN
+from likewise.io.spill import PIECE
 from likewise.jobs.plan.machine import DOCUMENTS, Machine, others_load
 from likewise.jobs.plan.result import Forecast
 from likewise.jobs.plan.sample import InputSample, Trial
@@ -21,7 +22,7 @@ from likewise.search.exact.pairs import MAP_WORDS
 from likewise.search.expand import most_listed
 from likewise.search.items import BYTES_A_BYTE
 from likewise.search.local import Search
-from likewise.search.prepare import PATIENCE
+from likewise.search.prepare import PATIENCE, SAMPLE
 
 # Measured by benchmarks/forecast.py --constants, on corpora of 10^4 to 10^7 documents.
 GROWTH = 0.6  # sorting documents becomes slower by this share with each tenfold number, as it leaves the caches
@@ -39,7 +40,7 @@ PARSING = 5.0  # memory per byte of lines or records that is parsed
 WRITING = 5.0  # memory per byte of a row group that is written
 FURTHER = 3.0  # of another one at the same time
 BUFFERS = 60e6  # memory for what is being read and written
-READ_STEP = 27.0  # bytes on disk per document beside its text
+READ_STEP = 35.0  # bytes on disk per document beside its text
 STEP = 40.0  # bytes on disk per document beside its keys
 MEETINGS = 1.5  # bands in which a candidate pair meets
 NAME = 0.4  # share of the size of an id that remains in a compressed table
@@ -144,7 +145,7 @@ class Model:
         costs = {
             "start": StageCost(alone=machine.start),
             "read": self.reading(),
-            "identical": self.unpacked * (trial.different < 1) + StageCost(alone=n * machine.identical * growth),
+            "identical": StageCost(alone=n * machine.identical * growth),
             "tune": self.tuning(),
             **search,
             **({"crowds": self.crowding()} if self.crowd else {}),
@@ -183,7 +184,8 @@ class Model:
             return StageCost()
         index = 0.0 if self.exact else self.certified * self.sample.mean_set * self.machine.index
         work = self.trial.tune + self.certified * self.mean * self.trial.shingle
-        return self.unpacked + StageCost(shared=work, alone=index)
+        unpacked = min(1.0, (SAMPLE + self.certified) * (PIECE + self.mean) / max(1.0, self.text))
+        return self.unpacked * unpacked + StageCost(shared=work, alone=index)
 
     def making(self) -> StageCost:
         """Predict the work to make the sets for an exact join: twice if they do not fit in memory."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Ints, TextChunk, Texts
-from likewise.base.copies import Groups, chunk_samples, labels
+from likewise.base.copies import Groups, chunk_digests, chunk_samples, labels
 from likewise.families.banding import Banding
 from likewise.families.tuning import SampleBuckets, Similarities, Tuning, fits
 from likewise.io.read import Source
@@ -181,7 +181,7 @@ class InputSample:
 
     @cached_property
     def packing(self) -> Packing:
-        """Compress the text of the sample as a run with too little memory does."""
+        """Compress the text of the sample, and fingerprint it, as a run with too little memory does."""
         parts = [chunk.load() for chunk in self.items.texts.chunks]
         raw = b"".join(part.data[part.offsets[0] : part.offsets[-1]].tobytes() for part in parts)
         if not raw:
@@ -189,6 +189,8 @@ class InputSample:
         codec = pa.Codec(CODEC)
         begun = process_time()
         packed = codec.compress(raw)
+        for part in parts:
+            chunk_digests(part)
         between = process_time()
         codec.decompress(packed, len(raw))
         ended = process_time()
