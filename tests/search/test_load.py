@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import runs
+from likewise.base.copies import labels
 from likewise.base.memory import A_DOCUMENT
 from likewise.base.runlog import RunLog
 from likewise.errors import InputError, OutputError
@@ -84,7 +85,7 @@ def facts(collection, folder):
         "texts": [items.texts[row] for row in range(len(items))],
         "lengths": items.lengths.tolist(),
         "bytes": items.sizes.tolist(),
-        "digests": items.digests(2).tolist(),
+        "copies": labels(items.digests(2)).tolist(),
         "names": (str(collection.name(np.arange(2)).type), collection.name(np.arange(len(items))).to_pylist()),
         "scores": [(str(column.type), column.to_pylist()) for column in collection.scores],
         "aside": collection.aside,

@@ -184,7 +184,8 @@ def cli() -> None:
 
 GRACE = 0.5
 """Seconds an interrupted command has to put things away. A kernel at work cannot be stopped, so it is left behind."""
-
+TRIES = 3
+"""How often the command is interrupted in this time, if it goes on."""
 
 INTERRUPTED = threading.Event()
 """Set when the command has been interrupted: what fails from then on fails because of it."""
@@ -234,7 +235,7 @@ def run() -> None:
             pass
     except KeyboardInterrupt:
         INTERRUPTED.set()
-        _stop(command, ended)
+        _stop(command, ended, codes)
     sys.exit(codes[0] if codes else 1)
 
 
@@ -244,27 +245,29 @@ STACK = 16 << 20
 """Bytes of stack of the command's thread; some systems give a second thread little."""
 
 
-def _stop(command: threading.Thread, ended: threading.Event) -> None:
-    """End an interrupted command, at once if it does not end by itself, and leave no temporary files."""
+def _stop(command: threading.Thread, ended: threading.Event, codes: list[int]) -> None:
+    """End an interrupted command, at once if it does not end by itself, say so, and leave no temporary files."""
     import ctypes
 
     # A thread that the command is just starting has its number for a moment, and may get the interrupt in its place.
     sys.unraisablehook = lambda unraisable: None
+    threading.excepthook = lambda failed: None
+    thread, error = ctypes.c_ulong(command.ident or 0), ctypes.py_object(KeyboardInterrupt)
     with contextlib.suppress(KeyboardInterrupt):
-        thread, error = ctypes.c_ulong(command.ident or 0), ctypes.py_object(KeyboardInterrupt)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
-        ended.wait(GRACE)
+        for _ in range(TRIES):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
+            if ended.wait(GRACE / TRIES):
+                break
     temporary = sys.modules.get("likewise.io.disk")
     if temporary is not None:
         temporary.remove_temporary()
-    if not ended.is_set():
-        if sys.stderr.isatty():
-            print(SHOW_CURSOR, end="", file=sys.stderr)
-        _say("interrupted")
+    if not ended.is_set() and sys.stderr.isatty():
+        print(SHOW_CURSOR, end="", file=sys.stderr)
+    code = codes[0] if codes in ([0], [130]) else _say("interrupted", 130)  # done before the interrupt came, or said
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    os._exit(130)
+    os._exit(code)
 
 
 SHOW_CURSOR = "\r\x1b[K\x1b[?25h"

@@ -36,8 +36,12 @@ WHOLE = 256 * MIB
 SWOLLEN = 32 * MIB
 """A row group that decodes to more than twice its size on disk and this (repeated values) is not read at once."""
 
-WRITTEN = 64 * MIB
-"""Kept rows are collected up to about this size before they are written as a row group."""
+WRITTEN = 16 * MIB
+"""Kept rows are collected up to about this size before they are written as a row group: many small ones keep all cores
+at work to the end, and stay in their caches."""
+
+AT_WORK = 256 * MIB
+"""Memory that writing takes on each core: a row group of the input as it is decoded, its kept rows, and their pages."""
 
 STEP = 1 << 14
 """Kept rows are read at most this many at a time."""
@@ -209,7 +213,7 @@ class Parquet(TablePart):
                 tables, size, others = self._group_kept(group, first, keep), self._size(group, None), self._others()
                 ready = others is not None and self.held is not None and self.held[0].in_memory
                 quick = ready and self._size(group, others) * QUICK < size
-                if size <= min(2 * WRITTEN, 16 * self.options.batch_bytes) and not quick:
+                if size <= min(AT_WORK // 2, 16 * self.options.batch_bytes) and not quick:
                     yield partial(_used, use, tables)
                 else:
                     for table in tables:
@@ -220,7 +224,7 @@ class Parquet(TablePart):
     def _group_kept(self, group: int, first: int, keep: Flags) -> Iterator[pa.Table]:
         """Yield the kept rows of a row group; where it is cut depends on the file alone."""
         rows = self._metadata.row_group(group).num_rows
-        step = max(1, min(STEP, WRITTEN // 4 * rows // max(1, self._size(group, None))))
+        step = max(1, min(STEP, WRITTEN // 2 * rows // max(1, self._size(group, None))))
         held: list[pa.Table] = []
         others, load = self._others(), _loader()
         for start, batch in self._columns(group, first, step, others):
@@ -345,7 +349,7 @@ class Parquet(TablePart):
         """
         codecs = self._codecs()
         encoded = self._kept(keep, partial(encode_rows, schema=self._schema, compression=codecs))
-        together = self.options.together(threads, 4 * WRITTEN)  # rows, their encoded bytes, and what decodes them
+        together = self.options.together(threads, AT_WORK)
         with atomic(target, self.file.compression, parents=True) as out:
             for rows in write_row_groups(encoded, out, self._schema, codecs, together):
                 tick(rows)

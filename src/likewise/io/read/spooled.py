@@ -14,13 +14,11 @@ from likewise.io.read.base import Flags, ReadOptions, Tick, quiet
 from likewise.io.read.find import InputFile
 from likewise.io.read.ipc import Ipc
 from likewise.io.read.memory import CODEC, ROWS
+from likewise.io.read.parquet import WRITTEN
 from likewise.io.read.tables import TableFiles, TablePart
 from likewise.io.row_groups import EncodedRows, encode_rows, write_row_groups
 from likewise.io.streams import Spool
 
-WRITTEN = 1 << 24
-"""Bytes of a row group in which kept rows are written, if these are so long that there are fewer than `ROWS`: half as
-many as of a Parquet file, whose row groups the user chose; the file becomes 0.03 % longer."""
 IN_FLIGHT = 4
 """How many times its bytes a row group takes while it is encoded: rows, joined rows, pages, and what was freed last."""
 SHARE = 3

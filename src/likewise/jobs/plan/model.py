@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from likewise.base.arrays import map_words
 from likewise.base.memory import A_DOCUMENT, free_memory
-from likewise.io.read.parquet import WRITTEN
+from likewise.io.read.parquet import AT_WORK
 from likewise.io.spill import PIECE
 from likewise.jobs.plan.machine import DOCUMENTS, Machine, others_load
 from likewise.jobs.plan.result import Forecast
@@ -238,9 +238,7 @@ class Model:
         sets = self.joined_bytes() if self.exact else min(self.set_bytes * SET, 0.75 * budget.sets)
         crowds = self.crowd * MEMBER + 2 * min(self.crowd * self.sample.mean_set * 8 * SET, budget.sets)
         texts = BUFFERS if self.spilled else self.text * TEXT + n * named + parsed / 2  # which is not given back
-        together = min(
-            self.search.threads, max(1, self.search.budget.total // (4 * WRITTEN)) if seen.apart else seen.files
-        )
+        together = min(self.search.threads, max(1, self.search.budget.total // AT_WORK) if seen.apart else seen.files)
         written = (WRITING + FURTHER * (together - 1)) * seen.group
         return max(reading, base + texts + n * EACH + keys + max(sorting, sets, crowds, written))
 
