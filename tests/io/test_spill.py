@@ -3,6 +3,7 @@
 import io
 import tempfile
 import threading
+import time
 from pathlib import Path
 from unittest.mock import patch
 
@@ -72,6 +73,33 @@ def test_text_is_packed(tmp_path):
     texts = ["the very same words "] * 5000
     stored([chunk_of(texts)], tmp_path, 1)
     assert (tmp_path / "texts").stat().st_size < 20 * 5000 / 4
+
+
+class Slow(io.BytesIO):
+    """A file on a disk that is slower than any core."""
+
+    def write(self, content):
+        time.sleep(0.03)
+        return super().write(content)
+
+
+def test_text_is_packed_more_while_the_disk_is_waited_for(tmp_path):
+    words = np.random.default_rng(2).integers(0, 2000, (40, 500))
+    chunks = [chunk_of([" ".join(f"word{number}" for number in row)]) for row in words]
+    slow, path = Slow(), tmp_path / "texts"
+    with patch.object(spill, "WINDOW", 8):
+        packing = Spill(slow, 1)
+        for chunk in chunks:
+            packing.add(chunk)
+        packed = packing.finish()
+    path.write_bytes(slow.getvalue())
+    back = packed.at(path)
+    assert [back[row] for row in range(40)] == [chunk.text(0) for chunk in chunks]
+    codecs = [chunk.codec for chunk in back.chunks]
+    assert codecs[:8] == [0] * 8
+    assert codecs[-8:] == [1] * 8, "each took some hundred times as long to write as to pack"
+    sizes = [chunk.stop - chunk.start for chunk in back.chunks]
+    assert max(sizes[-8:]) < min(sizes[:8])
 
 
 def test_noise_that_cannot_be_packed(tmp_path):

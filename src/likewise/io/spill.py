@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,21 +17,26 @@ import pyarrow as pa
 from likewise.base.arrays import Hashes, Ints, TextChunk, Texts, as_bytes
 from likewise.base.copies import chunk_digests
 
-CODEC = "lz4_raw"
-"""Fast enough that a disk is the bottleneck, and text shrinks to about half."""
+CODECS = ("lz4_raw", "zstd")
+"""The first shrinks text to about half with little work, the second to a third with more: for a disk that cannot keep
+pace."""
+WINDOW = 64
+"""Pieces after which it is judged again what is waited for, the disk or the cores."""
 PIECE = 1 << 22
 """Bytes of text that are compressed together, if documents are not longer: who needs one document unpacks these."""
 
 
 @dataclass(frozen=True)
 class StoredChunk:
-    """Documents in a file: where their bytes are, and the number of documents and of decompressed bytes."""
+    """Documents in a file: where their bytes are, how many they are, of how many bytes when decompressed, by which of
+    the codecs."""
 
     path: Path
     start: int
     stop: int
     rows: int
     size: int
+    codec: int
 
     def __len__(self) -> int:
         return self.rows
@@ -40,13 +46,13 @@ class StoredChunk:
         with open(self.path, "rb") as content:
             content.seek(self.start)
             packed = content.read(self.stop - self.start)
-        data = as_bytes(pa.Codec(CODEC).decompress(packed, self.size))
+        data = as_bytes(pa.Codec(CODECS[self.codec]).decompress(packed, self.size))
         cut = 8 * (self.rows + 1)
         return TextChunk(data[cut:], data[:cut].view(np.int64).copy())
 
 
 class PackedTexts(NamedTuple):
-    """What is known of the documents in a file: stop, rows and size of each chunk, and a digest of each document."""
+    """What is known of the documents in a file: stop, rows, size and codec of each chunk, a digest of each document."""
 
     chunks: Ints
     digests: Hashes
@@ -59,14 +65,16 @@ class PackedTexts(NamedTuple):
 
 
 class Spill:
-    """Writes chunks to a file, in order; threads compress some of them ahead."""
+    """Writes chunks to a file, in order; threads compress some of them ahead, and more if the disk is waited for."""
 
     def __init__(self, out: IO[bytes], threads: int) -> None:
         self._out = out
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-pack")
-        self._waiting: deque[tuple[int, int, Future[tuple[Any, Hashes]]]] = deque()
+        self._waiting: deque[tuple[int, int, int, Future[tuple[Any, Hashes]]]] = deque()
         self._most = threads + 1
-        self._chunks: list[tuple[int, int, int]] = []
+        self._codec = 0
+        self._begun, self._writing = time.perf_counter(), 0.0
+        self._chunks: list[tuple[int, int, int, int]] = []
         self._digests = [np.zeros((0, 2), np.uint64)]
         self._place = 0
 
@@ -74,7 +82,8 @@ class Spill:
         """Write a chunk, a large one in pieces."""
         for piece in _pieces(chunk):
             size = 8 * (len(piece) + 1) + int(piece.offsets[-1] - piece.offsets[0])
-            self._waiting.append((len(piece), size, self._pool.submit(_packed, piece)))
+            packed = self._pool.submit(_packed, piece, self._codec)
+            self._waiting.append((len(piece), size, self._codec, packed))
             if len(self._waiting) > self._most:
                 self._write()
 
@@ -83,19 +92,29 @@ class Spill:
         while self._waiting:
             self._write()
         self.close()
-        return PackedTexts(np.array(self._chunks, np.int64).reshape(-1, 3), np.concatenate(self._digests))
+        return PackedTexts(np.array(self._chunks, np.int64).reshape(-1, 4), np.concatenate(self._digests))
 
     def close(self) -> None:
         """Stop the threads."""
         self._pool.shutdown(cancel_futures=True)
 
     def _write(self) -> None:
-        rows, size, future = self._waiting.popleft()
+        rows, size, codec, future = self._waiting.popleft()
         packed, digests = future.result()
+        begun = time.perf_counter()
         self._out.write(packed)
+        self._writing += time.perf_counter() - begun
         self._place += len(packed)
-        self._chunks.append((self._place, rows, size))
+        self._chunks.append((self._place, rows, size, codec))
         self._digests.append(digests)
+        if len(self._chunks) % WINDOW == 0:
+            self._judge()
+
+    def _judge(self) -> None:
+        """Compress more from now on if half of the time was spent on writing, and less if not."""
+        now = time.perf_counter()
+        self._codec = int(self._writing > (now - self._begun) / 2)
+        self._begun, self._writing = now, 0.0
 
 
 def _pieces(chunk: TextChunk) -> Iterator[TextChunk]:
@@ -106,10 +125,10 @@ def _pieces(chunk: TextChunk) -> Iterator[TextChunk]:
         yield TextChunk(chunk.data, chunk.offsets[start : stop + 1])
 
 
-def _packed(chunk: TextChunk) -> tuple[Any, Hashes]:
+def _packed(chunk: TextChunk, codec: int) -> tuple[Any, Hashes]:
     first, last = int(chunk.offsets[0]), int(chunk.offsets[-1])
     raw = np.concatenate([(chunk.offsets - first).view(np.uint8), chunk.data[first:last]])
-    return pa.Codec(CODEC).compress(pa.py_buffer(raw)), chunk_digests(chunk)
+    return pa.Codec(CODECS[codec]).compress(pa.py_buffer(raw)), chunk_digests(chunk)
 
 
 class TextBuilder:

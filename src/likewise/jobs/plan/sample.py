@@ -23,7 +23,7 @@ from likewise.families.banding import Banding
 from likewise.families.tuning import SampleBuckets, Similarities, Tuning, fits
 from likewise.io.read import Source
 from likewise.io.read.glimpse import SIZE, Glimpse, glimpse
-from likewise.io.spill import CODEC
+from likewise.io.spill import CODECS
 from likewise.kernels.graph import keepers
 from likewise.kernels.sketch import agreements
 from likewise.search.band_keys import HeldKeys
@@ -186,7 +186,7 @@ class InputSample:
         raw = b"".join(part.data[part.offsets[0] : part.offsets[-1]].tobytes() for part in parts)
         if not raw:
             return Packing(1.0, 0.0, 0.0)
-        codec = pa.Codec(CODEC)
+        codec = pa.Codec(CODECS[0])
         begun = process_time()
         packed = codec.compress(raw)
         for part in parts:
