@@ -22,6 +22,8 @@ CODECS = ("lz4_raw", "zstd")
 pace."""
 WINDOW = 64
 """Pieces after which it is judged again what is waited for, the disk or the cores."""
+SLOW = 0.25
+"""The share of the time that writing takes if the disk is slow: what is written is read three times."""
 PIECE = 1 << 22
 """Bytes of text that are compressed together, if documents are not longer: who needs one document unpacks these."""
 
@@ -111,9 +113,9 @@ class Spill:
             self._judge()
 
     def _judge(self) -> None:
-        """Compress more from now on if half of the time was spent on writing, and less if not."""
+        """Compress more from now on if much of the time was spent on writing, and less if not."""
         now = time.perf_counter()
-        self._codec = int(self._writing > (now - self._begun) / 2)
+        self._codec = int(self._writing > SLOW * (now - self._begun))
         self._begun, self._writing = now, 0.0
 
 
