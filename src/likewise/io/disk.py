@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -32,6 +33,8 @@ WORK, MANIFEST = ".likewise", "run.json"
 """The hidden folder in the folder of a result for what a run needs, and the file that is written last."""
 BLOCK = 1 << 22
 """Bytes of an array that are written in one call."""
+LARGE_FILE = 1 << 26
+"""Bytes of a file whose removal takes a moment."""
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """How a URL begins; a Path object has one slash fewer. A drive of Windows has one letter only."""
@@ -195,6 +198,29 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def freed_later(folder: Path) -> Iterator[None]:
+    """Remove this folder inside: its large files lose their names there, and their room is freed beside what follows.
+
+    The system needs half a second for a gigabyte, when nobody has the file open any more.
+    """
+    held: list[int] = []
+    for path in folder.rglob("*") if os.name == "posix" else ():
+        with suppress(OSError):
+            if path.stat().st_size > LARGE_FILE and path.is_file():
+                held.append(os.open(path, os.O_RDONLY))
+    try:
+        yield
+    finally:
+        if held:
+            threading.Thread(target=_close, args=(held,), name="likewise-free").start()
+
+
+def _close(held: list[int]) -> None:
+    for file in held:
+        os.close(file)
 
 
 def _forget(place: Path) -> None:

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from likewise.errors import DamagedError, IncompatibleError, OutputError
 from likewise.io.disk import WORK as WORK
-from likewise.io.disk import disk_errors, register, remove, sync, unfinished, write_array
+from likewise.io.disk import disk_errors, freed_later, register, remove, sync, unfinished, write_array
 from likewise.io.seals import Facts, SealedFile, changed_files, facts, fault, read_sealed, write_sealed
 from likewise.io.upload import after_upload, mark
 
-FORMAT = 2
+FORMAT = 3
 """Version of the workspace; a run with another one cannot be continued."""
 STEPS = "steps.json"
 LOCK_SECONDS = 3.0
@@ -257,10 +257,12 @@ class Workspace:
     def finish(self) -> None:
         """Remove the workspace: the run is over and its result in place; if that is a store, when it is there."""
         if self.folder is not None:
-            if not (self._steps and after_upload(self.folder.parent, self._remove)):
-                self._remove()
+            with freed_later(self.large):
+                if not (self._steps and after_upload(self.folder.parent, self._remove)):
+                    self._remove()
         elif self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            with freed_later(self._temporary):
+                shutil.rmtree(self._temporary, ignore_errors=True)
         self.close()
 
     def _remove(self) -> None:
