@@ -21,9 +21,8 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, TextChunk, Texts, concatenate
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
-from likewise.kernels.coverage import count_shared_elements, make_postings
+from likewise.kernels.coverage import MEMBERS, count_shared_elements, members_of
 from likewise.kernels.documents import fingerprint_documents
-from likewise.kernels.hashtable import table_bits
 from likewise.kernels.passages import PassageRules, SourceIndex
 from likewise.shingle import Shingler, Words, parse_shingler
 
@@ -212,21 +211,19 @@ def make_blocks(
 
 @dataclass(frozen=True)
 class SuspectShingles:
-    """The sets of shingles of some suspects, and for every shingle the suspects that have it."""
+    """The sets of shingles of some suspects: their sizes, and tables of the shingles of every MEMBERS of them."""
 
     settings: PassageSettings
     sizes: Ints
-    postings: tuple[NDArray[np.uint64], Ints, Ints, Ints]
+    members: list[Hashes]
 
     @classmethod
     def of(cls, chunk: TextChunk, rows: Ints, settings: PassageSettings) -> SuspectShingles:
         """Make the sets of these documents."""
         sets = settings.shingler.chunk_sets(chunk, rows)
-        slots = 1 << table_bits(len(sets.values))
-        numbers, begins = np.empty(slots, np.int64), np.empty(len(sets.values) + 1, np.int64)
-        postings = np.empty(slots, np.uint64), numbers, begins, np.empty(len(sets.values), np.int64)
-        make_postings(sets.values.astype(np.uint64, copy=False), sets.offsets, *postings)
-        return cls(settings, sets.sizes, postings)
+        values = sets.values.astype(np.uint64, copy=False)
+        firsts = range(0, len(rows), MEMBERS)
+        return cls(settings, sets.sizes, [members_of(values, sets.offsets[i : i + MEMBERS + 1]) for i in firsts])
 
     def measure(self, block: SourceBlock, left: Ints, right: Ints) -> Floats:
         """Return the containment of suspect in source, of source in suspect, and the Jaccard similarity.
@@ -239,6 +236,13 @@ class SuspectShingles:
         sets = concatenate([shingler.chunk_sets(part, rows) for part, rows, _ in block.rows(sources)])
         shared = np.zeros(len(left), np.int64)
         values = sets.values.astype(np.uint64, copy=False)
-        count_shared_elements(*self.postings, len(self.sizes), values, sets.offsets, left, places, shared)
+        groups = left // MEMBERS
+        for group in np.unique(groups).tolist():
+            some = np.flatnonzero(groups == group)
+            counts = np.empty(len(some), np.int64)
+            count_shared_elements(
+                self.members[group], values, sets.offsets, left[some] % MEMBERS, places[some], counts
+            )
+            shared[some] = counts
         a, b = self.sizes[left], sets.sizes[places]
         return shared[:, None] / np.maximum(np.column_stack([a, b, a + b - shared]), 1)
