@@ -3,7 +3,7 @@
 The index of the sources has their words and the fingerprints chosen by winnowing, sorted, in blocks that fit in memory.
 Besides the text itself, a word takes 8 bytes and a fingerprint 12; winnowing keeps about 2 / (window + 1) fingerprints
 per word, 0.4 by default. Together this is about 3.2 bytes per byte of English text. During sorting, a fingerprint takes
-28 bytes.
+24 bytes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from likewise.base.runlog import Tick
 from likewise.kernels.coverage import MEMBERS, count_shared_elements, members_of
 from likewise.kernels.documents import fingerprint_documents
 from likewise.kernels.passages import PassageRules, SourceIndex
+from likewise.kernels.sorting import hash_argsort
 from likewise.shingle import Shingler, Words, parse_shingler
 
 OWNER = "passages"
@@ -186,8 +187,8 @@ def make_block(first: int, batches: list[SourceBatch]) -> SourceBlock:
         row += len(batch.chunk)
         word += len(batch.words)
         at += len(batch.values)
-    order = np.argsort(values, kind="stable")
-    return SourceBlock(first, texts, SourceIndex(words, offsets, values[order], places[order]))
+    order, values = hash_argsort(values)
+    return SourceBlock(first, texts, SourceIndex(words, offsets, values, places[order]))
 
 
 def make_blocks(
