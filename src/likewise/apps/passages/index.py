@@ -25,6 +25,7 @@ from likewise.kernels.coverage import MEMBERS, count_shared_elements, members_of
 from likewise.kernels.documents import fingerprint_documents
 from likewise.kernels.passages import PassageRules, SourceIndex
 from likewise.kernels.sorting import hash_argsort
+from likewise.kernels.word_runs import seeds_of
 from likewise.shingle import Shingler, Words, parse_shingler
 
 OWNER = "passages"
@@ -113,13 +114,13 @@ class PassageSettings:
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """A batch of sources: text, words, and fingerprints with their positions among these words."""
+    """A batch of sources: text, words, and fingerprints with the rows of their sources."""
 
     chunk: TextChunk
     words: Hashes
     offsets: Ints
     values: Hashes
-    places: NDArray[np.uint32]
+    owners: NDArray[np.uint32]
 
     @property
     def cost(self) -> int:
@@ -162,19 +163,19 @@ def make_source_batch(chunk: TextChunk, settings: PassageSettings) -> SourceBatc
     """Split documents into words and choose their fingerprints."""
     room = int(chunk.offsets[-1] - chunk.offsets[0]) // 2 + len(chunk) + 1
     words, values = np.empty(room, np.uint64), np.empty(room, np.uint64)
-    places, offsets = np.empty(room, np.int64), np.empty(len(chunk) + 1, np.int64)
+    owners, offsets = np.empty(room, np.uint32), np.empty(len(chunk) + 1, np.int64)
     recipe = settings.words.recipe()
-    count = fingerprint_documents(chunk.data, chunk.offsets, recipe, settings.window, words, offsets, values, places)
+    count = fingerprint_documents(chunk.data, chunk.offsets, recipe, settings.window, words, offsets, values, owners)
     words, values = words[: offsets[-1]].copy(), values[:count].copy()
-    return SourceBatch(chunk, words, offsets, values, places[:count].astype(np.uint32))
+    return SourceBatch(chunk, words, offsets, values, owners[:count].copy())
 
 
-def make_block(first: int, batches: list[SourceBatch]) -> SourceBlock:
+def make_block(first: int, batches: list[SourceBatch], settings: PassageSettings) -> SourceBlock:
     """Join batches and sort their fingerprints. The list is emptied, which frees each batch once it is copied."""
     texts = Texts([batch.chunk for batch in batches])
     words = np.empty(sum(len(batch.words) for batch in batches), np.uint64)
     values = np.empty(sum(len(batch.values) for batch in batches), np.uint64)
-    places = np.empty(len(values), np.uint32)
+    owners = np.empty(len(values), np.uint32)
     offsets = np.zeros(len(texts) + 1, np.int64)
     row = word = at = 0
     batches.reverse()
@@ -183,12 +184,14 @@ def make_block(first: int, batches: list[SourceBatch]) -> SourceBlock:
         offsets[row + 1 : row + len(batch.offsets)] = batch.offsets[1:] + word
         words[word : word + len(batch.words)] = batch.words
         values[at : at + len(batch.values)] = batch.values
-        places[at : at + len(batch.values)] = batch.places + np.uint32(word)
+        owners[at : at + len(batch.values)] = batch.owners + np.uint32(row)
         row += len(batch.chunk)
         word += len(batch.words)
         at += len(batch.values)
     order, values = hash_argsort(values)
-    return SourceBlock(first, texts, SourceIndex(words, offsets, values, places[order]))
+    return SourceBlock(
+        first, texts, SourceIndex(words, offsets, values, owners[order], seeds_of(words, settings.length))
+    )
 
 
 def make_blocks(
@@ -200,14 +203,14 @@ def make_blocks(
     for batch in in_order(lambda chunk: make_source_batch(chunk, settings), chunks, threads):
         if batches and (cost + batch.cost > limit or words + len(batch.words) > MOST_WORDS):
             rows = sum(len(one.chunk) for one in batches)
-            yield make_block(first, batches)
+            yield make_block(first, batches, settings)
             first, cost, words, batches = first + rows, 0, 0, []
         batches.append(batch)
         cost += batch.cost
         words += len(batch.words)
         tick(len(batch.chunk))
     if batches:
-        yield make_block(first, batches)
+        yield make_block(first, batches, settings)
 
 
 @dataclass(frozen=True)
@@ -241,9 +244,7 @@ class SuspectShingles:
         for group in np.unique(groups).tolist():
             some = np.flatnonzero(groups == group)
             counts = np.empty(len(some), np.int64)
-            count_shared_elements(
-                self.members[group], values, sets.offsets, left[some] % MEMBERS, places[some], counts
-            )
+            count_shared_elements(self.members[group], values, sets.offsets, left[some] % MEMBERS, places[some], counts)
             shared[some] = counts
         a, b = self.sizes[left], sets.sizes[places]
         return shared[:, None] / np.maximum(np.column_stack([a, b, a + b - shared]), 1)
