@@ -44,10 +44,10 @@ def test_longest_runs(a, b, length):
     count = repetitive.longest_runs(auto, len(a), states, hashes(b), len(b), length, longest)
     endings = [(i, *ending_at(a, b, i)) for i in range(len(a))]
     expected = [(i, size, -end) for i, size, end in endings if size >= length]
-    assert list(zip(*(column[:count].tolist() for column in longest), strict=True)) == expected
+    assert list(zip(*(column[:count].tolist() for column in longest[:3]), strict=True)) == expected
     runs, again = np.array(runs_of(a, b, length), np.int64).reshape(-1, 3), repetitive.make_longest(len(a))
-    count = repetitive.longest_of(runs, len(runs), len(b), length, again)
-    assert list(zip(*(column[:count].tolist() for column in again), strict=True)) == expected
+    count = repetitive.longest_of(runs, len(runs), len(a), length, again)
+    assert list(zip(*(column[:count].tolist() for column in again[:3]), strict=True)) == expected
 
 
 def covered(a, b, length, gap, least=1):

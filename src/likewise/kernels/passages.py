@@ -226,8 +226,8 @@ LONGER, SEEDS, WHOLE = range(3)
 class SuspectRuns(NamedTuple):
     """The words of a suspect and tables of its runs; those of LONGER, SEEDS and WHOLE are filled when they are needed.
 
-    grams: of the fewest words; longer: of one word more; heavy: the words with which the most frequent ones begin;
-    seeds: see `seed_shape`; whole: of as many words as a passage has at least. all: every word. filled: which tables are.
+    grams: of the fewest words; longer: of one word more; heavy: the words with which the most frequent ones begin; all:
+    every word; seeds: see `seed_shape`; whole: of as many words as a passage has at least. filled: which tables are.
     """
 
     units: Any
@@ -383,7 +383,7 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
                     nexts = suspect.seeds.nexts if seeded else suspect.whole.nexts
                     size, step = seed_shape(rules.length) if seeded else (rules.length, 1)
                     made, _ = shared_runs(units, n, nexts, other, m, hits[:found], size, step, rules.length, runs)
-                    made = longest_of(runs, made, m, rules.length, ends)
+                    made = longest_of(runs, made, n, rules.length, ends)
                     work += total
                 if made > 0:
                     passages = with_room(passages, 2 * n // rules.length + 2)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner
-from likewise.kernels.hashing import U1
+from likewise.kernels.hashing import U0, U1, U63
 from likewise.kernels.hashtable import TABLE_ODD, slot_range, table_bits
-from likewise.kernels.sorting import sort_pairs
+from likewise.kernels.intrinsics import trailing_zeros
 
 STATE_ODD = np.uint64(0xD6E8FEB86659FD93)
 """An odd number that spreads the states of an automaton over 64 bits."""
@@ -144,18 +144,21 @@ def build_automaton(units, n, auto):
 class Longest(NamedTuple):
     """The longest runs shared with the source that end at each word of the suspect, of those words that have any.
 
-    last: the word, ascending; size: words of the run; end: the word of the source behind the first such run.
+    last: the word, ascending; size: words of the run; end: the word of the source behind the first such run. marks: of
+    all words, those that have a run.
     """
 
     last: Any
     size: Any
     end: Any
+    marks: Any
 
 
 @inner
 def make_longest(n):
     """Return room for the longest runs of n words."""
-    return Longest(np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32))
+    marks = np.empty((n >> 6) + 1, np.uint64)
+    return Longest(np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), marks)
 
 
 @inner
@@ -212,20 +215,27 @@ def longest_runs(auto, n, states, other, m, length, longest):
 
 
 @inner
-def longest_of(runs, count, m, length, longest):
-    """Write the same as `longest_runs`, from all runs of `length` words or more: the longest one begins first."""
-    keys, order = np.empty(count, np.int64), np.empty(count, np.int64)
+def longest_of(runs, count, n, length, longest):
+    """Write the same as `longest_runs`, from all runs of `length` words or more; each word's in its place at first."""
+    _, sizes, ends, marks = longest
+    marks[: (n >> 6) + 1] = U0
     for run in range(count):
-        keys[run], order[run] = runs[run, 0] * (m + 1) + runs[run, 1], run
-    sort_pairs(keys, order, count, count)
-    written, reached = 0, 0
-    for run in order:
-        i, j, stop = runs[run, 0], runs[run, 1], runs[run, 0] + runs[run, 2]
-        for last in range(max(reached, i + length - 1), stop):
-            size = last + 1 - i
-            longest.last[written], longest.size[written], longest.end[written] = last, size, j + size
+        i, j = runs[run, 0], runs[run, 1]
+        for size in range(length, runs[run, 2] + 1):
+            last, end = i + size - 1, j + size
+            bit = U1 << (np.uint64(last) & U63)
+            new = marks[last >> 6] & bit == U0
+            if new or size > sizes[last] or (size == sizes[last] and end < ends[last]):
+                sizes[last], ends[last] = size, end
+                marks[last >> 6] |= bit
+    written = 0
+    for block in range((n >> 6) + 1):
+        bits = marks[block]
+        while bits != U0:
+            last = (block << 6) + np.int64(trailing_zeros(bits))
+            longest.last[written], sizes[written], ends[written] = last, sizes[last], ends[last]
+            bits &= bits - U1
             written += 1
-        reached = max(reached, stop)
     return written
 
 
@@ -296,9 +306,9 @@ def continued(units, other, m, start, size, found, last, gap):
 def cover(units, n, other, m, rules, longest, count, passages):
     """Write the passages (start, end, start, end, equal) that cover every shared run of `length` words of the suspect.
 
-    longest: what `longest_runs` writes, of `count` words. Each word gets one place in the source, the one that goes on with the
-    passage before if there is one. Runs of `least` words close to a passage make it longer, up to the next one. There
-    are at most 2 n / length + 1 passages.
+    longest: what `longest_runs` writes, of `count` words. Each word gets one place in the source, the one that goes on
+    with the passage before if there is one. Runs of `least` words close to a passage make it longer, up to the next
+    one. There are at most 2 n / length + 1 passages.
     """
     window = min(rules.gap, WINDOW)
     made = 0

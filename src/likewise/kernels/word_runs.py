@@ -22,7 +22,7 @@ RUN_STEPS = 16
 sides."""
 
 HEAVY = 4
-"""Where the most frequent run of words of a suspect is so many times as frequent as another, that one counts as rare."""
+"""A run of words of a suspect is heavy unless the most frequent one is more than so many times as frequent."""
 
 MARKS = 4
 """A table of runs of words has 2^MARKS bits for each slot: few runs that are not in it need a look at the slots."""
