@@ -1,9 +1,9 @@
 """What counts as a passage, and documents made ready to be searched for them and measured.
 
 The index of the sources has their words and the fingerprints chosen by winnowing, sorted, in blocks that fit in memory.
-Besides the text itself, a word takes 8 bytes and a fingerprint 12; winnowing keeps about 2 / (window + 1) fingerprints
-per word, 0.4 by default. Together this is about 3.2 bytes per byte of English text. During sorting, a fingerprint takes
-24 bytes.
+Besides the text itself, a word takes 8 bytes, a seed (of every fourth word by default) 4 and a fingerprint 12;
+winnowing keeps about 2 / (window + 1) fingerprints per word, 0.4 by default. Together this is about 3.4 bytes per byte
+of English text. During sorting, a fingerprint takes 24 bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MOST_WORDS_A_PRINT = 6
 LEAST_RUN = 3
 """Shortest run of equal words that extends a passage. Shorter runs occur by chance in any two texts."""
 MOST_WORDS = 1 << 31
-"""Most words in a block: their positions must fit in 32-bit integers."""
+"""Most words in a block: the numbers of its fingerprints must fit in 32-bit integers."""
 BYTES_A_WORD, BYTES_A_PRINT = 9, 30
 """Memory per word and per fingerprint while a block is sorted, rounded up."""
 PORTION = 1 << 20
