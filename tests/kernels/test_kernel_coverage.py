@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from likewise.apps.passages.search import listed_spans
 from likewise.kernels import coverage
-from likewise.kernels.hashtable import table_bits
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 5), st.integers(0, 9), st.integers(1, 6), st.integers(1, 3)),
@@ -56,19 +55,16 @@ def test_what_a_part_leaves_out_the_whole_leaves_out(drawn, many, cut, gone):
     assert left_out.isdisjoint(span for span, keep in zip(whole, chosen, strict=True) if keep)
 
 
-@given(st.lists(st.sets(st.integers(0, 12)), min_size=1, max_size=5), st.lists(st.sets(st.integers(0, 12)), max_size=5))
+SETS = st.lists(st.sets(st.integers(0, 90), max_size=70), min_size=1, max_size=coverage.MEMBERS)
+
+
+@given(SETS, SETS)
 def test_shared_elements(a, b):
     flat, offsets = hashes([x for one in a for x in one]), np.cumsum([0, *map(len, a)])
     other, other_offsets = hashes([x for one in b for x in one]), np.cumsum([0, *map(len, b)])
-    slots = 1 << table_bits(len(flat))
-    postings = (
-        np.zeros(slots, np.uint64),
-        np.zeros(slots, np.int64),
-        np.zeros(len(flat) + 1, np.int64),
-        np.zeros(len(flat), np.int64),
-    )
-    coverage.make_postings(flat, offsets, *postings)
+    members = coverage.members_of(flat, offsets)
+    assert len(members) >= 2 * len(set().union(*a))
     right, left = (part.ravel() for part in np.indices((len(b), len(a))))
     shared = np.zeros(len(left), np.int64)
-    coverage.count_shared_elements(*postings, len(a), other, other_offsets, left.copy(), right.copy(), shared)
+    coverage.count_shared_elements(members, other, other_offsets, left.copy(), right.copy(), shared)
     assert shared.tolist() == [len(a[i] & b[j]) for i, j in zip(left, right, strict=True)]

@@ -89,16 +89,15 @@ def test_fingerprints_of_documents(texts, k, window):
     data, offsets = utf8(texts, b"..")
     room = len(data) + len(texts) + 1
     words, values = np.zeros(room, np.uint64), np.zeros(room, np.uint64)
-    places, starts = np.zeros(room, np.int64), np.zeros(len(texts) + 1, np.int64)
+    owners, starts = np.zeros(room, np.uint32), np.zeros(len(texts) + 1, np.int64)
     recipe = Words(k).recipe()
-    n = documents.fingerprint_documents(data, offsets, recipe, window, words, starts, values, places)
-    expected, at = [], 0
+    n = documents.fingerprint_documents(data, offsets, recipe, window, words, starts, values, owners)
+    expected = []
     for row, text in enumerate(texts):
         units = [oracles.hash_unit(Words(1), unit) for unit in Words(1).units(text)]
         assert numbers(words[starts[row] : starts[row + 1]]) == units
-        expected += [(value, place + at) for value, place in winnowed(units, k, window)]
-        at += len(units)
-    assert list(zip(numbers(values[:n]), numbers(places[:n]), strict=True)) == expected
+        expected += [(value, row) for value, _ in winnowed(units, k, window)]
+    assert list(zip(numbers(values[:n]), numbers(owners[:n]), strict=True)) == expected
 
 
 def naive_runs(a, b, least):
@@ -114,24 +113,41 @@ def naive_runs(a, b, least):
     return sorted(found)
 
 
+def tables(a, size):
+    """The table of runs of so many words, and that of runs of one word more."""
+    grams, longer = word_runs.make_grams(len(a)), word_runs.make_grams(len(a))
+    word_runs.enter_grams(hashes(a), len(a), size, grams)
+    word_runs.enter_grams(hashes(a), len(a), size + 1, longer)
+    return grams, longer
+
+
+def steps_of(a, b, size, words, limit=1 << 30):
+    """The hits at chosen words, and the steps of the runs."""
+    grams, longer = tables(a, size)
+    hits = np.zeros((len(b), 2), np.int32)
+    count, steps = word_runs.count_steps(grams, longer, len(a), hashes(b), len(b), size, words, hits, limit)
+    return hits[:count].tolist(), steps
+
+
 def runs_of(a, b, least, limit=1 << 20):
     """All runs, and how many places the words of b have in a; None if there are more places than the limit."""
     if min(len(a), len(b)) < least:
         return [], 0
-    grams, longer, firsts = word_runs.make_grams(len(a)), word_runs.make_grams(len(a)), np.zeros(40, np.int64)
-    word_runs.enter_grams(hashes(a), len(a), least, grams)
-    total = word_runs.find_grams(grams, len(a), hashes(b), len(b), least, longer, False, firsts, limit)
+    grams, _ = tables(a, least)
+    hits = np.zeros((len(b), 2), np.int32)
+    count, total = word_runs.find_grams(grams, len(a), hashes(b), len(b), least, hits, limit)
     if total > limit:
         return None, total
     if len(a) > least:
-        places = firsts.copy()
-        word_runs.enter_grams(hashes(a), len(a), least + 1, longer)
-        steps = word_runs.find_grams(grams, len(a), hashes(b), len(b), least, longer, True, firsts, 1 << 30)
+        found, steps = steps_of(a, b, least, np.full(64, 2**64 - 1, np.uint64))
         assert steps == sum(size + word_runs.RUN_STEPS for *_, size in naive_runs(a, b, least))
-        assert firsts.tolist() == places.tolist()
+        assert found == hits[:count].tolist()
     runs = np.zeros((total, 3), np.int64)
-    count = word_runs.shared_runs(hashes(a), len(a), grams.nexts, firsts, hashes(b), len(b), least, runs)
-    return sorted(map(tuple, runs[:count].tolist())), total
+    made, equal = word_runs.shared_runs(
+        hashes(a), len(a), grams.nexts, hashes(b), len(b), hits[:count], least, 1, least, runs
+    )
+    assert equal == runs[:made, 2].sum()
+    return sorted(map(tuple, runs[:made].tolist())), total
 
 
 @given(a=FEW_WORDS, b=FEW_WORDS, least=st.integers(1, 3))
@@ -145,6 +161,40 @@ def test_runs(a, b, least):
 
 def test_work_on_text_that_repeats_itself_ends():
     assert runs_of([1] * 14, [1] * 14, 1, limit=20) == (None, 28), "it stops at the second word"
+
+
+@given(a=st.lists(FEW_64, min_size=3, max_size=14), b=st.lists(FEW_64, max_size=14))
+def test_runs_that_begin_with_heavy_words_are_some_of_all(a, b):
+    heavy = np.zeros(64, np.uint64)
+    word_runs.mark_heavy(hashes(a), len(a), 2, tables(a, 2)[0], heavy)
+    hits, steps = steps_of(a, b, 2, heavy)
+    every, all_steps = steps_of(a, b, 2, np.full(64, 2**64 - 1, np.uint64))
+    grams = [tuple(a[i : i + 2]) for i in range(len(a) - 1)]
+    most = max(map(grams.count, grams))
+    marked = {gram[0] >> 52 for gram in grams if word_runs.HEAVY * grams.count(gram) >= most}
+    assert hits == [[j, i] for j, i in every if b[j] >> 52 in marked]
+    assert steps <= all_steps
+
+
+@given(
+    a=st.lists(st.integers(1, 3), min_size=7, max_size=20),
+    before=st.lists(st.integers(1, 3), max_size=9),
+    b=st.lists(st.integers(1, 3), max_size=20),
+    length=st.integers(1, 7),
+)
+def test_seeds_find_every_run_of_the_length(a, before, b, length):
+    """Wherever the source begins in the block."""
+    whole = hashes([*before, *b, 1, 2, 3])
+    table, seeds = word_runs.make_grams(len(a)), word_runs.seeds_of(whole, length)
+    word_runs.enter_seeds(hashes(a), len(a), length, table)
+    hits = np.zeros((len(b) + 1, 2), np.int32)
+    count, total = word_runs.find_seeds(table, len(a), seeds, len(before), len(b), length, hits, 1 << 20)
+    runs = np.zeros((total, 3), np.int64)
+    size, step = word_runs.seed_shape(length)
+    made, _ = word_runs.shared_runs(
+        hashes(a), len(a), table.nexts, hashes(b), len(b), hits[:count], size, step, length, runs
+    )
+    assert sorted(map(tuple, runs[:made].tolist())) == naive_runs(a, b, length)
 
 
 def within(a, b):
@@ -202,7 +252,7 @@ def test_runs_are_put_together(a, b, gap, expected):
 
 def test_common_fingerprints_lead_to_the_first_sources_only():
     index = passages.SourceIndex(
-        hashes([]), ints([0, 10, 20, 30]), hashes([5, 5, 5, 5, 9]), np.array([1, 3, 12, 25, 14], "u4")
+        hashes([]), ints([0, 10, 20, 30]), hashes([5, 5, 5, 5, 9]), np.array([0, 0, 1, 2, 1], "u4"), np.zeros(0, "u4")
     )
     used, seen, out = np.zeros(2, np.int32), np.full(3, -1), np.zeros(3, np.int64)
     count, capped = passages.sources_with(hashes([5, 9]), index, 1, used, seen, 7, out)
@@ -221,10 +271,11 @@ def test_passages_of_documents_come_in_parts(every):
     recipe = Words(3).recipe()
     room = len(data)
     units, values = np.zeros(room, np.uint64), np.zeros(room, np.uint64)
-    places, starts = np.zeros(room, np.int64), np.zeros(4, np.int64)
-    n = documents.fingerprint_documents(data, offsets, recipe, 2, units, starts, values, places)
+    owners, starts = np.zeros(room, np.uint32), np.zeros(4, np.int64)
+    n = documents.fingerprint_documents(data, offsets, recipe, 2, units, starts, values, owners)
     order = np.argsort(values[:n], kind="stable")
-    index = passages.SourceIndex(units[: starts[-1]].copy(), starts, values[order], places[order].astype(np.uint32))
+    units = units[: starts[-1]].copy()
+    index = passages.SourceIndex(units, starts, values[order], owners[order], word_runs.seeds_of(units, 4))
     rules = passages.PassageRules(3, 2, 4, 1, 3, 10, every)
     data, offsets = utf8(["too short", " ".join(words), "", " ".join(words[5:])])
     used, counts, place = np.zeros(room, np.int32), np.zeros(3, np.int64), np.zeros(3, np.int64)

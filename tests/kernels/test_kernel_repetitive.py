@@ -40,26 +40,23 @@ def runs_of(a, b, length):
 @given(a=FEW_WORDS, b=FEW_WORDS, length=st.integers(1, 5))
 def test_longest_runs(a, b, length):
     auto, states = automaton(a)
-    sizes, ends = np.zeros(len(a), np.int32), np.zeros(len(a), np.int32)
-    found = repetitive.longest_runs(auto, len(a), states, hashes(b), len(b), length, sizes, ends)
-    expected = [(size, -end) if size >= length else (0, 0) for size, end in (ending_at(a, b, i) for i in range(len(a)))]
-    assert found == any(size for size, _ in expected)
-    if found:
-        assert sizes.tolist() == [size for size, _ in expected]
-        assert (ends * (sizes > 0)).tolist() == [end for _, end in expected]
-    sizes[:], runs = 7, np.array(runs_of(a, b, length), np.int64).reshape(-1, 3)
-    repetitive.longest_of(runs, len(runs), length, len(a), sizes, ends)
-    assert list(zip(sizes.tolist(), (ends * (sizes > 0)).tolist(), strict=True)) == expected
+    longest = repetitive.make_longest(len(a))
+    count = repetitive.longest_runs(auto, len(a), states, hashes(b), len(b), length, longest)
+    endings = [(i, *ending_at(a, b, i)) for i in range(len(a))]
+    expected = [(i, size, -end) for i, size, end in endings if size >= length]
+    assert list(zip(*(column[:count].tolist() for column in longest[:3]), strict=True)) == expected
+    runs, again = np.array(runs_of(a, b, length), np.int64).reshape(-1, 3), repetitive.make_longest(len(a))
+    count = repetitive.longest_of(runs, len(runs), len(a), length, again)
+    assert list(zip(*(column[:count].tolist() for column in again[:3]), strict=True)) == expected
 
 
 def covered(a, b, length, gap, least=1):
     auto, states = automaton(a)
-    sizes, ends = np.zeros(len(a), np.int32), np.zeros(len(a), np.int32)
+    longest = repetitive.make_longest(len(a))
     rules = PassageRules(1, 1, length, gap, least, 10, True)
     out = np.zeros((2 * len(a) + 2, 5), np.int64)
-    if not repetitive.longest_runs(auto, len(a), states, hashes(b), len(b), length, sizes, ends):
-        return []
-    made = repetitive.cover(hashes(a), len(a), hashes(b), len(b), rules, sizes, ends, out)
+    count = repetitive.longest_runs(auto, len(a), states, hashes(b), len(b), length, longest)
+    made = repetitive.cover(hashes(a), len(a), hashes(b), len(b), rules, longest, count, out)
     return [tuple(row) for row in out[:made].tolist()]
 
 

@@ -98,6 +98,14 @@ def test_hostile_orders_are_sorted(killer, n):
         assert sorted(numbers(others)) == list(range(n))
 
 
+@given(VALUES | st.lists(st.integers(2**40, 2**40 + 3), max_size=60))
+def test_the_order_of_hashes(values):
+    """FEW_64 has values with the same upper half."""
+    order, ordered = sorting.hash_argsort(hashes(values))
+    assert numbers(order) == sorted(range(len(values)), key=values.__getitem__)
+    assert numbers(ordered) == sorted(values)
+
+
 @given(VALUES, st.integers(0, 60), st.integers(0, 60))
 def test_heaps(values, low, high):
     low, high = min(low, len(values) - 1), min(high, len(values) - 1)

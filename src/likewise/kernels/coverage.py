@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashing import U1
-from likewise.kernels.hashtable import TABLE_ODD, slot_range
+from likewise.kernels.hashing import U0, U1
+from likewise.kernels.hashtable import TABLE_ODD, slot_range, table_bits
+
+MEMBERS = 64
+"""Sets of which each has a bit of a word."""
 
 
 @inner
@@ -127,53 +130,89 @@ def list_spans(groups, starts, ends, sources, order, many, need, holders, chosen
         )
 
 
+@inner
+def slot_of_member(members, value, down, mask):
+    """Return the slot of a value, or the free slot where it belongs."""
+    slot = (value * TABLE_ODD) >> down
+    while members[slot, 1] != U0 and members[slot, 0] != value:
+        slot = (slot + U1) & mask
+    return slot
+
+
 @kernel
-def make_postings(values, offsets, table, numbers, begins, owners):
-    """Put the elements of sets in a hash table, with the sets that have each: owners[begins[e]:begins[e + 1]]."""
-    down, mask = slot_range(values.size)
-    numbers[:] = -1
-    count = 0
-    begins[:] = 0
-    for i in range(values.size):
-        slot = (values[i] * TABLE_ODD) >> down
-        while numbers[slot] >= 0 and table[slot] != values[i]:
-            slot = (slot + U1) & mask
-        if numbers[slot] < 0:
-            numbers[slot] = count
-            table[slot] = values[i]
-            count += 1
-        begins[numbers[slot] + 1] += 1
-    for e in range(count):
-        begins[e + 1] += begins[e]
-    places = begins[:count].copy()
+def members_of(values, offsets):
+    """Return a hash table of the elements of at most MEMBERS sets: rows of an element and of the sets that have it.
+
+    Bit s stands for set s. A free slot has no set. The table grows with the number of different elements, which may be
+    a fraction of all: the fewer caches it takes, the quicker it is asked.
+    """
+    bits = table_bits(0)
+    members, count = np.zeros((1 << bits, 2), np.uint64), 0
+    down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
     for owner in range(offsets.size - 1):
         for i in range(offsets[owner], offsets[owner + 1]):
-            slot = (values[i] * TABLE_ODD) >> down
-            while table[slot] != values[i]:
-                slot = (slot + U1) & mask
-            owners[places[numbers[slot]]] = owner
-            places[numbers[slot]] += 1
+            slot = slot_of_member(members, values[i], down, mask)
+            if members[slot, 1] == U0:
+                count += 1
+            members[slot, 0] = values[i]
+            members[slot, 1] |= U1 << np.uint64(owner)
+            if 2 * count > members.shape[0]:
+                bits += 1
+                down, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+                larger = np.zeros((1 << bits, 2), np.uint64)
+                for old in range(members.shape[0]):
+                    if members[old, 1] != U0:
+                        new = slot_of_member(larger, members[old, 0], down, mask)
+                        larger[new, 0], larger[new, 1] = members[old, 0], members[old, 1]
+                members = larger
+    return members
+
+
+@inner
+def add_three(a, b, c):
+    """Add three bits at each of 64 places; return the low and the high bits of the sums."""
+    either = a ^ b
+    return either ^ c, (a & b) | (either & c)
+
+
+@inner
+def add_bits(planes, first, bits):
+    """Add 2**first to the 64 counters at whose places a bit is set; planes[b] has bit b of each of them."""
+    while bits != U0:
+        carried = planes[first] & bits
+        planes[first] ^= bits
+        bits = carried
+        first += 1
 
 
 @kernel
-def count_shared_elements(table, numbers, begins, owners, sets, values, offsets, left, right, shared):
-    """Write how many elements set left[p] in the postings shares with set right[p] of these; `right` ascends.
+def count_shared_elements(members, values, offsets, left, right, shared):
+    """Write how many elements set left[p] of the members shares with set right[p] of these; `right` ascends.
 
-    `sets` is the number of sets in the postings.
+    All members are counted at once, in 64 counters that lie across a few words.
     """
-    down, mask = slot_range(owners.size)
-    counts = np.empty(sets, np.int64)
+    down, mask = slot_range(members.shape[0] // 2)
+    planes = np.empty(64, np.uint64)
     p = 0
     while p < right.size:
         other = right[p]
-        counts[:] = 0
-        for i in range(offsets[other], offsets[other + 1]):
-            slot = (values[i] * TABLE_ODD) >> down
-            while numbers[slot] >= 0 and table[slot] != values[i]:
-                slot = (slot + U1) & mask
-            if numbers[slot] >= 0:
-                for entry in range(begins[numbers[slot]], begins[numbers[slot] + 1]):
-                    counts[owners[entry]] += 1
+        planes[:] = U0
+        ones, twos = U0, U0
+        start, stop = offsets[other], offsets[other + 1]
+        for i in range(start, stop - 3, 4):
+            a = members[slot_of_member(members, values[i], down, mask), 1]
+            b = members[slot_of_member(members, values[i + 1], down, mask), 1]
+            c = members[slot_of_member(members, values[i + 2], down, mask), 1]
+            d = members[slot_of_member(members, values[i + 3], down, mask), 1]
+            ones, first = add_three(ones, a, b)
+            ones, second = add_three(ones, c, d)
+            twos, four = add_three(twos, first, second)
+            add_bits(planes, 2, four)
+        planes[0], planes[1] = ones, twos
+        for i in range(stop - (stop - start) % 4, stop):
+            add_bits(planes, 0, members[slot_of_member(members, values[i], down, mask), 1])
         while p < right.size and right[p] == other:
-            shared[p] = counts[left[p]]
+            shared[p] = 0
+            for b in range(planes.size):
+                shared[p] |= np.int64((planes[b] >> np.uint64(left[p])) & U1) << b
             p += 1

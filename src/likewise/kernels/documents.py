@@ -405,18 +405,17 @@ def longest_text(offsets):
 
 
 @kernel
-def fingerprint_documents(data, offsets, recipe, window, words, word_offsets, values, places):
-    """Write the words of documents, and their fingerprints with their places among all these words; count them."""
+def fingerprint_documents(data, offsets, recipe, window, words, word_offsets, values, owners):
+    """Write the words of documents, and their fingerprints with the document of each; return how many there are."""
     largest = longest_text(offsets)
     room = np.empty(working_space(largest), np.uint64)
-    grams = np.empty(largest, np.uint64)
+    grams, places = np.empty(largest, np.uint64), np.empty(largest, np.int64)
     at, count = 0, 0
     word_offsets[0] = 0
     for row in range(offsets.size - 1):
         n = document_units(data, offsets[row], offsets[row + 1], recipe.units, room, words[at:])
-        more = winnow(words[at:], n, recipe.k, window, grams, values[count:], places[count:])
-        for i in range(count, count + more):
-            places[i] += at
+        more = winnow(words[at:], n, recipe.k, window, grams, values[count:], places)
+        owners[count : count + more] = row
         count += more
         at += n
         word_offsets[row + 1] = at

@@ -11,10 +11,22 @@ import numpy as np
 
 from likewise.kernels import inner, kernel
 from likewise.kernels.documents import document_units, longest_text, winnow, working_space
+from likewise.kernels.hashing import U0
 from likewise.kernels.hashtable import largest_set
-from likewise.kernels.repetitive import build_automaton, cover, longest_of, longest_runs, make_automaton
+from likewise.kernels.repetitive import build_automaton, cover, longest_of, longest_runs, make_automaton, make_longest
 from likewise.kernels.sorting import first_from, sort_pairs, sort_values
-from likewise.kernels.word_runs import RUN_STEPS, enter_grams, find_grams, make_grams, shared_runs
+from likewise.kernels.word_runs import (
+    RUN_STEPS,
+    count_steps,
+    enter_grams,
+    enter_seeds,
+    find_grams,
+    find_seeds,
+    make_grams,
+    mark_heavy,
+    seed_shape,
+    shared_runs,
+)
 
 STEPS, FREE_STEPS = 16, 1 << 14
 """Most steps of comparing two documents run by run: so many per word of both, and so many besides. With more, at least
@@ -25,12 +37,16 @@ PORTION = 1 << 24
 
 
 class SourceIndex(NamedTuple):
-    """The sources: their words end to end, where each source begins, and fingerprints, sorted, with their places."""
+    """The sources: their words end to end, where each source begins, and fingerprints, sorted, with their sources.
+
+    seeds: what `seeds_of` makes of the words.
+    """
 
     words: Any
     offsets: Any
     values: Any
-    places: Any
+    owners: Any
+    seeds: Any
 
 
 class PassageRules(NamedTuple):
@@ -187,14 +203,13 @@ def sources_with(prints, index, common, used, seen, stamp, candidates):
     count, capped = np.int64(0), 0
     for f in range(prints.size):
         at = first_from(index.values, prints[f])
-        end = np.int64(0)
+        last = np.int64(-1)
         while at < index.values.size and index.values[at] == prints[f] and used[f] <= common:
-            place = np.int64(index.places[at])
+            source = np.int64(index.owners[at])
             at += 1
-            if place < end:
+            if source == last:
                 continue
-            source = first_from(index.offsets, place + 1) - 1
-            end = index.offsets[source + 1]
+            last = source
             used[f] += 1
             if used[f] > common:
                 capped += 1
@@ -203,6 +218,77 @@ def sources_with(prints, index, common, used, seen, stamp, candidates):
                 count += 1
     sort_values(candidates, count)
     return count, capped
+
+
+LONGER, SEEDS, WHOLE = range(3)
+
+
+class SuspectRuns(NamedTuple):
+    """The words of a suspect and tables of its runs; those of LONGER, SEEDS and WHOLE are filled when they are needed.
+
+    grams: of the fewest words; longer: of one word more; heavy: the words with which the most frequent ones begin; all:
+    every word; seeds: see `seed_shape`; whole: of as many words as a passage has at least. filled: which tables are.
+    """
+
+    units: Any
+    grams: Any
+    longer: Any
+    heavy: Any
+    seeds: Any
+    whole: Any
+    all: Any
+    filled: Any
+
+
+@inner
+def make_suspect(n):
+    """Return room for a suspect of n words."""
+    grams, longer, seeds, whole = make_grams(n), make_grams(n), make_grams(n), make_grams(n)
+    heavy, everything, filled = np.empty(64, np.uint64), np.full(64, ~U0), np.zeros(3, np.bool_)
+    return SuspectRuns(np.empty(n, np.uint64), grams, longer, heavy, seeds, whole, everything, filled)
+
+
+@inner
+def counted_runs(suspect, n, other, m, least, hits, limit):
+    """Find the runs of `least` words of a suspect that repeats itself; return how many places and runs there may be.
+
+    -1 runs: they take too many steps. Often those that begin with a few words tell.
+    """
+    if not suspect.filled[LONGER]:
+        suspect.filled[LONGER] = True
+        enter_grams(suspect.units, n, least + 1, suspect.longer)
+        mark_heavy(suspect.units, n, least, suspect.grams, suspect.heavy)
+    for words in (suspect.heavy, suspect.all):
+        count, steps = count_steps(suspect.grams, suspect.longer, n, other, m, least, words, hits, limit)
+        if steps > limit:
+            return 0, -1
+    return count, steps // (least + RUN_STEPS)
+
+
+@inner
+def long_runs(suspect, n, other, begin, m, seeds, length, hits, enough):
+    """Find the runs of `length` words or more; return how many places there are, and all with places in the suspect.
+
+    The seeds of the source are looked at first; if too many of them are in the suspect, all runs of so many words are.
+    Also returns whether it was by seeds.
+    """
+    if not suspect.filled[SEEDS]:
+        suspect.filled[SEEDS] = True
+        enter_seeds(suspect.units, n, length, suspect.seeds)
+    count, total = find_seeds(suspect.seeds, n, seeds, begin, m, length, hits, enough)
+    if total <= enough:
+        return count, total, True
+    if not suspect.filled[WHOLE]:
+        suspect.filled[WHOLE] = True
+        enter_grams(suspect.units, n, length, suspect.whole)
+    count, total = find_grams(suspect.whole, n, other, m, length, hits, enough)
+    return count, total, False
+
+
+@inner
+def with_room(rows, count):
+    """Return these rows, or new ones if they have no room for so many."""
+    return rows if rows.shape[0] >= count else np.empty((2 * count, rows.shape[1]), np.int64)
 
 
 @kernel
@@ -218,16 +304,16 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
     largest = longest_text(offsets[place[0] :])
     longest = largest_set(index.offsets)
     room = np.empty(max(working_space(largest), longest), np.uint64)
-    firsts, units = np.empty(longest, np.int64), np.empty(largest, np.uint64)
+    hits = np.empty((longest, 2), np.int32)
+    suspect = make_suspect(largest)
+    units = suspect.units
     values, places = np.empty(largest, np.uint64), np.empty(largest, np.int64)
-    grams, longer, long_enough = make_grams(largest), make_grams(1), make_grams(1)
     seen = np.full(sources, -1, np.int64)
     candidates = np.empty(sources, np.int64)
     for source in range(sources):
         candidates[source] = source
     runs, passages = np.empty((256, 3), np.int64), np.empty((256, 5), np.int64)
-    auto = make_automaton(1)
-    run_sizes, run_ends = np.empty(0, np.int32), np.empty(0, np.int32)
+    auto, ends = make_automaton(1), make_longest(largest)
     written, work = 0, 0
     while place[0] < offsets.size - 1:
         row = place[0]
@@ -241,7 +327,7 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
         if rules.every:
             count = sources
         else:
-            chosen = winnow(units, n, rules.k, rules.window, grams.hashes, values, places)
+            chosen = winnow(units, n, rules.k, rules.window, suspect.grams.hashes, values, places)
             sort_values(values, chosen)
             different = 0
             for f in range(chosen):
@@ -251,73 +337,58 @@ def find_passages(data, offsets, recipe, index, rules, used, place, out, counts)
             tally = used[cursor : cursor + different].copy()
             count, capped = sources_with(values[:different], index, rules.common, tally, seen, row, candidates)
             work += 8 * different
-        enter_grams(units, n, rules.least, grams)
-        states, counted, entered = 0, False, False
+        enter_grams(units, n, rules.least, suspect.grams)
+        suspect.filled[:] = False
+        states = 0
         work += 4 * n
         while place[2] < count:
             if work > PORTION and (written > 0 or place[2] > 0):
                 return written
             source = candidates[place[2]]
-            m = index.offsets[source + 1] - index.offsets[source]
-            other = index.words[index.offsets[source] : index.offsets[source + 1]]
+            begin = index.offsets[source]
+            m = index.offsets[source + 1] - begin
+            other = index.words[begin : begin + m]
             limit = STEPS * (n + m) + FREE_STEPS
-            total, made, repetitive = 0, 0, False
+            found, total, made = 0, 0, 0
             if m >= rules.length:
-                # a place is a step, and begins a run at most
                 enough = limit // (rules.least + RUN_STEPS)
-                total = find_grams(grams, n, other, m, rules.least, longer, np.bool_(False), firsts, enough)
-                work += m + total
-                if total > enough:
-                    if not counted:
-                        counted = True
-                        if longer.hashes.size < n:
-                            longer = make_grams(n)
-                        enter_grams(units, n, rules.least + 1, longer)
-                    steps = find_grams(grams, n, other, m, rules.least, longer, np.bool_(True), firsts, limit)
-                    work += m
-                    repetitive = steps > limit
-                    total = steps // (rules.least + RUN_STEPS)
-            if total > 0 and not repetitive:
-                if total > runs.shape[0]:
-                    runs, passages = np.empty((2 * total, 3), np.int64), np.empty((2 * total, 5), np.int64)
-                made = shared_runs(units, n, grams.nexts, firsts, other, m, rules.least, runs)
-                equal = 0
-                for i in range(made):
-                    equal += runs[i, 2]
+                if not suspect.filled[LONGER]:
+                    # a place is a step, and begins a run at most
+                    found, total = find_grams(suspect.grams, n, other, m, rules.least, hits, enough)
+                if suspect.filled[LONGER] or total > enough:
+                    found, total = counted_runs(suspect, n, other, m, rules.least, hits, limit)
+                work += m + max(total, 0)
+            if total > 0:
+                runs, passages = with_room(runs, total), with_room(passages, total)
+                nexts = suspect.grams.nexts
+                made, equal = shared_runs(units, n, nexts, other, m, hits[:found], rules.least, 1, rules.least, runs)
                 if equal < rules.length:
                     made = 0
-                elif made > 0:
-                    work += made
+                else:
                     made = join_runs(runs[:made], n, m, rules.length, rules.gap, limit, passages)
-                    repetitive = made < 0
+            repetitive = total < 0 or made < 0
             if repetitive:
-                if not entered:
-                    entered = True
-                    if long_enough.hashes.size < n:
-                        long_enough = make_grams(n)
-                        run_sizes, run_ends = np.empty(n, np.int32), np.empty(n, np.int32)
-                    enter_grams(units, n, rules.length, long_enough)
                 enough = limit // (rules.length + RUN_STEPS)
-                total = find_grams(long_enough, n, other, m, rules.length, longer, np.bool_(False), firsts, enough)
-                work += m + total
+                found, total, seeded = long_runs(suspect, n, other, begin, m, index.seeds, rules.length, hits, enough)
                 made = 0
                 if total > enough:
                     if states == 0:
                         auto = make_automaton(n)
                         states = build_automaton(units, n, auto)
                         work += 16 * n
-                    made = 1 if longest_runs(auto, n, states, other, m, rules.length, run_sizes, run_ends) else 0
+                    made = longest_runs(auto, n, states, other, m, rules.length, ends)
                     work += limit
                 elif total > 0:
-                    if total > runs.shape[0]:
-                        runs, passages = np.empty((2 * total, 3), np.int64), np.empty((2 * total, 5), np.int64)
-                    made = shared_runs(units, n, long_enough.nexts, firsts, other, m, rules.length, runs)
-                    longest_of(runs, made, rules.length, n, run_sizes, run_ends)
-                    work += n
+                    runs = with_room(runs, total)
+                    nexts = suspect.seeds.nexts if seeded else suspect.whole.nexts
+                    size, step = seed_shape(rules.length) if seeded else (rules.length, 1)
+                    made, _ = shared_runs(units, n, nexts, other, m, hits[:found], size, step, rules.length, runs)
+                    made = longest_of(runs, made, n, rules.length, ends)
+                    work += total
                 if made > 0:
-                    if passages.shape[0] < 2 * n:
-                        passages = np.empty((2 * n + 2, 5), np.int64)
-                    made = cover(units, n, other, m, rules, run_sizes, run_ends, passages)
+                    passages = with_room(passages, 2 * n // rules.length + 2)
+                    made = cover(units, n, other, m, rules, ends, made, passages)
+                    work += n
             if written + made > out.shape[0]:
                 return written if written > 0 else -made
             if repetitive:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likewise.kernels import inner
-from likewise.kernels.hashing import U1
+from likewise.kernels.hashing import U0, U1, U63
 from likewise.kernels.hashtable import TABLE_ODD, slot_range, table_bits
+from likewise.kernels.intrinsics import trailing_zeros
 
 STATE_ODD = np.uint64(0xD6E8FEB86659FD93)
 """An odd number that spreads the states of an automaton over 64 bits."""
@@ -140,12 +141,31 @@ def build_automaton(units, n, auto):
     return states
 
 
+class Longest(NamedTuple):
+    """The longest runs shared with the source that end at each word of the suspect, of those words that have any.
+
+    last: the word, ascending; size: words of the run; end: the word of the source behind the first such run. marks: of
+    all words, those that have a run.
+    """
+
+    last: Any
+    size: Any
+    end: Any
+    marks: Any
+
+
 @inner
-def longest_runs(auto, n, states, other, m, length, sizes, ends):
+def make_longest(n):
+    """Return room for the longest runs of n words."""
+    marks = np.empty((n >> 6) + 1, np.uint64)
+    return Longest(np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), marks)
+
+
+@inner
+def longest_runs(auto, n, states, other, m, length, longest):
     """Write for every word of the suspect the longest run shared with the source that ends there, and where.
 
-    sizes[i]: its words, 0 if they are fewer than `length`; ends[i]: the word of the source behind the first such run.
-    Tells whether there is any.
+    Runs of fewer than `length` words do not count. Returns how many words have one.
     """
     down, mask = slot_range(3 * n)
     auto.longest[:states] = 0
@@ -169,7 +189,7 @@ def longest_runs(auto, n, states, other, m, length, sizes, ends):
             auto.place[state] = j + 1
             found = True
     if not found:
-        return False
+        return 0
     for k in range(states - 1, 0, -1):
         state = auto.order[k]
         above = auto.link[state]
@@ -185,21 +205,38 @@ def longest_runs(auto, n, states, other, m, length, sizes, ends):
         if auto.longest[state] == 0:
             above = auto.link[state]
             auto.longest[state], auto.place[state] = auto.longest[above], auto.place[above]
+    count = 0
     for i in range(n):
-        sizes[i], ends[i] = auto.longest[auto.prefix[i]], auto.place[auto.prefix[i]]
-    return True
+        state = auto.prefix[i]
+        if auto.longest[state] > 0:
+            longest.last[count], longest.size[count], longest.end[count] = i, auto.longest[state], auto.place[state]
+            count += 1
+    return count
 
 
 @inner
-def longest_of(runs, count, length, n, sizes, ends):
-    """Write the same as `longest_runs`, from all runs of `length` words or more."""
-    sizes[:n] = 0
+def longest_of(runs, count, n, length, longest):
+    """Write the same as `longest_runs`, from all runs of `length` words or more; each word's in its place at first."""
+    _, sizes, ends, marks = longest
+    marks[: (n >> 6) + 1] = U0
     for run in range(count):
         i, j = runs[run, 0], runs[run, 1]
         for size in range(length, runs[run, 2] + 1):
             last, end = i + size - 1, j + size
-            if size > sizes[last] or (size == sizes[last] and end < ends[last]):
+            bit = U1 << (np.uint64(last) & U63)
+            new = marks[last >> 6] & bit == U0
+            if new or size > sizes[last] or (size == sizes[last] and end < ends[last]):
                 sizes[last], ends[last] = size, end
+                marks[last >> 6] |= bit
+    written = 0
+    for block in range((n >> 6) + 1):
+        bits = marks[block]
+        while bits != U0:
+            last = (block << 6) + np.int64(trailing_zeros(bits))
+            longest.last[written], sizes[written], ends[written] = last, sizes[last], ends[last]
+            bits &= bits - U1
+            written += 1
+    return written
 
 
 @inner
@@ -266,32 +303,30 @@ def continued(units, other, m, start, size, found, last, gap):
 
 
 @inner
-def cover(units, n, other, m, rules, sizes, ends, passages):
+def cover(units, n, other, m, rules, longest, count, passages):
     """Write the passages (start, end, start, end, equal) that cover every shared run of `length` words of the suspect.
 
-    sizes, ends: as `longest_runs` writes them. Each word gets one place in the source, the one that goes on with the
-    passage before if there is one. Runs of `least` words close to a passage make it longer, up to the next one. There
-    are at most 2 n / length + 1 passages.
+    longest: what `longest_runs` writes, of `count` words. Each word gets one place in the source, the one that goes on
+    with the passage before if there is one. Runs of `least` words close to a passage make it longer, up to the next
+    one. There are at most 2 n / length + 1 passages.
     """
     window = min(rules.gap, WINDOW)
     made = 0
     last: Any = 0
     begun: Any = -1
-    i, p, best = 0, 0, -1
+    k, p, final = 0, 0, -1
+    size, other_start = np.int64(0), np.int64(0)
     while p < n:
-        while i < n and (sizes[i] == 0 or i - sizes[i] + 1 <= p):
-            if sizes[i] > 0:
-                best = i
-            i += 1
-        if best < p:
-            if i == n:
+        while k < count and longest.last[k] - longest.size[k] + 1 <= p:
+            final, size, other_start = longest.last[k], longest.size[k], longest.end[k] - longest.size[k]
+            k += 1
+        if final < p:
+            if k == count:
                 break
-            p = i - sizes[i] + 1
+            p = longest.last[k] - longest.size[k] + 1
             continue
-        size = np.int64(sizes[best])
-        start = np.int64(best) - size + 1
-        other_start = np.int64(ends[best]) - size
-        p = best + 1
+        start = final - size + 1
+        p = final + 1
         if made > 0:
             found = passages[made - 1]
             if start > found[1] and rules.gap > 0:

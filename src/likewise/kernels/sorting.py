@@ -324,6 +324,38 @@ def radix_sort32(keys: Any) -> tuple[Any, Any]:
 
 
 @kernel
+def sort_ties(hashes, order):
+    """Sort hashes, which ascend by their upper halves, and their order with them; equal ones by their order."""
+    down = np.uint64(32)
+    start = 0
+    while start < hashes.size:
+        stop, ascend = start + 1, True
+        while stop < hashes.size and hashes[stop] >> down == hashes[start] >> down:
+            ascend &= hashes[stop - 1] <= hashes[stop]
+            stop += 1
+        if not ascend:
+            sort_pairs(hashes[start:stop], order[start:stop], stop - start, stop - start)
+        start = stop
+
+
+def hash_argsort(hashes: Any) -> tuple[Any, Any]:
+    """Return the stable order of fewer than 2**32 hashes of 64 bits, and the hashes in that order.
+
+    NumPy sorts plain words by vector instructions: here the upper half of a hash and its place, which tells the rest.
+    """
+    low = np.uint64(2**32 - 1)
+    words = hashes & ~low
+    words |= np.arange(hashes.size, dtype=np.uint64)
+    words.sort()
+    words &= low
+    order = words.astype(np.uint32)
+    del words
+    ordered = hashes[order]
+    sort_ties(ordered, order)
+    return order, ordered
+
+
+@kernel
 def group_rows(rows, groups, out, bounds):
     """Copy rows in the order of their groups, otherwise as they are; group g gets out[bounds[g]:bounds[g + 1]]."""
     bounds[:] = 0

@@ -163,7 +163,7 @@ def explain(
         if not isinstance(value, str):
             raise ParameterError.of(OWNER, name, "a string", value)
     here, there = map(TextChunk.of_text, (a, b))
-    block = make_block(0, [make_source_batch(there, settings)])
+    block = make_block(0, [make_source_batch(there, settings)], settings)
     found, _, _ = word_passages(SuspectBatch(0, here), block, settings)
     found = found[np.lexsort((found[:, 4], found[:, 2]))]
     zero = np.zeros(1, np.int64)

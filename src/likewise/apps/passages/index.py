@@ -1,9 +1,9 @@
 """What counts as a passage, and documents made ready to be searched for them and measured.
 
 The index of the sources has their words and the fingerprints chosen by winnowing, sorted, in blocks that fit in memory.
-Besides the text itself, a word takes 8 bytes and a fingerprint 12; winnowing keeps about 2 / (window + 1) fingerprints
-per word, 0.4 by default. Together this is about 3.2 bytes per byte of English text. During sorting, a fingerprint takes
-28 bytes.
+Besides the text itself, a word takes 8 bytes, a seed (of every fourth word by default) 4 and a fingerprint 12;
+winnowing keeps about 2 / (window + 1) fingerprints per word, 0.4 by default. Together this is about 3.4 bytes per byte
+of English text. During sorting, a fingerprint takes 24 bytes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from likewise.base import checks
 from likewise.base.arrays import Hashes, Ints, TextChunk, Texts, concatenate
 from likewise.base.parallel import in_order
 from likewise.base.runlog import Tick
-from likewise.kernels.coverage import count_shared_elements, make_postings
+from likewise.kernels.coverage import MEMBERS, count_shared_elements, members_of
 from likewise.kernels.documents import fingerprint_documents
-from likewise.kernels.hashtable import table_bits
 from likewise.kernels.passages import PassageRules, SourceIndex
+from likewise.kernels.sorting import hash_argsort
+from likewise.kernels.word_runs import seeds_of
 from likewise.shingle import Shingler, Words, parse_shingler
 
 OWNER = "passages"
@@ -44,7 +45,7 @@ MOST_WORDS_A_PRINT = 6
 LEAST_RUN = 3
 """Shortest run of equal words that extends a passage. Shorter runs occur by chance in any two texts."""
 MOST_WORDS = 1 << 31
-"""Most words in a block: their positions must fit in 32-bit integers."""
+"""Most words in a block: the numbers of its fingerprints must fit in 32-bit integers."""
 BYTES_A_WORD, BYTES_A_PRINT = 9, 30
 """Memory per word and per fingerprint while a block is sorted, rounded up."""
 PORTION = 1 << 20
@@ -113,13 +114,13 @@ class PassageSettings:
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """A batch of sources: text, words, and fingerprints with their positions among these words."""
+    """A batch of sources: text, words, and fingerprints with the rows of their sources."""
 
     chunk: TextChunk
     words: Hashes
     offsets: Ints
     values: Hashes
-    places: NDArray[np.uint32]
+    owners: NDArray[np.uint32]
 
     @property
     def cost(self) -> int:
@@ -162,19 +163,19 @@ def make_source_batch(chunk: TextChunk, settings: PassageSettings) -> SourceBatc
     """Split documents into words and choose their fingerprints."""
     room = int(chunk.offsets[-1] - chunk.offsets[0]) // 2 + len(chunk) + 1
     words, values = np.empty(room, np.uint64), np.empty(room, np.uint64)
-    places, offsets = np.empty(room, np.int64), np.empty(len(chunk) + 1, np.int64)
+    owners, offsets = np.empty(room, np.uint32), np.empty(len(chunk) + 1, np.int64)
     recipe = settings.words.recipe()
-    count = fingerprint_documents(chunk.data, chunk.offsets, recipe, settings.window, words, offsets, values, places)
+    count = fingerprint_documents(chunk.data, chunk.offsets, recipe, settings.window, words, offsets, values, owners)
     words, values = words[: offsets[-1]].copy(), values[:count].copy()
-    return SourceBatch(chunk, words, offsets, values, places[:count].astype(np.uint32))
+    return SourceBatch(chunk, words, offsets, values, owners[:count].copy())
 
 
-def make_block(first: int, batches: list[SourceBatch]) -> SourceBlock:
+def make_block(first: int, batches: list[SourceBatch], settings: PassageSettings) -> SourceBlock:
     """Join batches and sort their fingerprints. The list is emptied, which frees each batch once it is copied."""
     texts = Texts([batch.chunk for batch in batches])
     words = np.empty(sum(len(batch.words) for batch in batches), np.uint64)
     values = np.empty(sum(len(batch.values) for batch in batches), np.uint64)
-    places = np.empty(len(values), np.uint32)
+    owners = np.empty(len(values), np.uint32)
     offsets = np.zeros(len(texts) + 1, np.int64)
     row = word = at = 0
     batches.reverse()
@@ -183,12 +184,14 @@ def make_block(first: int, batches: list[SourceBatch]) -> SourceBlock:
         offsets[row + 1 : row + len(batch.offsets)] = batch.offsets[1:] + word
         words[word : word + len(batch.words)] = batch.words
         values[at : at + len(batch.values)] = batch.values
-        places[at : at + len(batch.values)] = batch.places + np.uint32(word)
+        owners[at : at + len(batch.values)] = batch.owners + np.uint32(row)
         row += len(batch.chunk)
         word += len(batch.words)
         at += len(batch.values)
-    order = np.argsort(values, kind="stable")
-    return SourceBlock(first, texts, SourceIndex(words, offsets, values[order], places[order]))
+    order, values = hash_argsort(values)
+    return SourceBlock(
+        first, texts, SourceIndex(words, offsets, values, owners[order], seeds_of(words, settings.length))
+    )
 
 
 def make_blocks(
@@ -200,33 +203,31 @@ def make_blocks(
     for batch in in_order(lambda chunk: make_source_batch(chunk, settings), chunks, threads):
         if batches and (cost + batch.cost > limit or words + len(batch.words) > MOST_WORDS):
             rows = sum(len(one.chunk) for one in batches)
-            yield make_block(first, batches)
+            yield make_block(first, batches, settings)
             first, cost, words, batches = first + rows, 0, 0, []
         batches.append(batch)
         cost += batch.cost
         words += len(batch.words)
         tick(len(batch.chunk))
     if batches:
-        yield make_block(first, batches)
+        yield make_block(first, batches, settings)
 
 
 @dataclass(frozen=True)
 class SuspectShingles:
-    """The sets of shingles of some suspects, and for every shingle the suspects that have it."""
+    """The sets of shingles of some suspects: their sizes, and tables of the shingles of every MEMBERS of them."""
 
     settings: PassageSettings
     sizes: Ints
-    postings: tuple[NDArray[np.uint64], Ints, Ints, Ints]
+    members: list[Hashes]
 
     @classmethod
     def of(cls, chunk: TextChunk, rows: Ints, settings: PassageSettings) -> SuspectShingles:
         """Make the sets of these documents."""
         sets = settings.shingler.chunk_sets(chunk, rows)
-        slots = 1 << table_bits(len(sets.values))
-        numbers, begins = np.empty(slots, np.int64), np.empty(len(sets.values) + 1, np.int64)
-        postings = np.empty(slots, np.uint64), numbers, begins, np.empty(len(sets.values), np.int64)
-        make_postings(sets.values.astype(np.uint64, copy=False), sets.offsets, *postings)
-        return cls(settings, sets.sizes, postings)
+        values = sets.values.astype(np.uint64, copy=False)
+        firsts = range(0, len(rows), MEMBERS)
+        return cls(settings, sets.sizes, [members_of(values, sets.offsets[i : i + MEMBERS + 1]) for i in firsts])
 
     def measure(self, block: SourceBlock, left: Ints, right: Ints) -> Floats:
         """Return the containment of suspect in source, of source in suspect, and the Jaccard similarity.
@@ -239,6 +240,11 @@ class SuspectShingles:
         sets = concatenate([shingler.chunk_sets(part, rows) for part, rows, _ in block.rows(sources)])
         shared = np.zeros(len(left), np.int64)
         values = sets.values.astype(np.uint64, copy=False)
-        count_shared_elements(*self.postings, len(self.sizes), values, sets.offsets, left, places, shared)
+        groups = left // MEMBERS
+        for group in np.unique(groups).tolist():
+            some = np.flatnonzero(groups == group)
+            counts = np.empty(len(some), np.int64)
+            count_shared_elements(self.members[group], values, sets.offsets, left[some] % MEMBERS, places[some], counts)
+            shared[some] = counts
         a, b = self.sizes[left], sets.sizes[places]
         return shared[:, None] / np.maximum(np.column_stack([a, b, a + b - shared]), 1)
