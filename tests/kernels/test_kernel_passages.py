@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
+from likewise import kernels
 from likewise.kernels import documents, passages, word_runs
 from likewise.kernels.documents import document_units
 from likewise.shingle import Words
@@ -21,6 +22,7 @@ TEXTS = st.text(st.sampled_from("aAbc \n中文\u0301ßΐé.😀"), max_size=30)
 FEW_WORDS = st.lists(st.integers(1, 3), max_size=14)
 
 
+kernels._compiler()  # tells Numba which functions stand for others, if no kernel was compiled before
 write_units = numba.njit(lambda data, start, stop, how, room, out: document_units(data, start, stop, how, room, out))
 
 
