@@ -83,7 +83,7 @@ def test_a_worker_is_killed_in_the_middle_of_a_shuffle(cluster, tmp_path):
     given, out = tmp_path / "given.parquet", tmp_path / "out"
     pq.write_table(table(documents(4000) + templates(2000)), given, row_group_size=500)
     run = begin(given, out, url)
-    wait_for(out / ".likewise" / "spark" / "candidates" / "_temporary", run)
+    wait_for(out / ".likewise" / "spark" / "verify" / "_temporary", run)
     kill(workers[0])
     assert run.wait() == 0, out.with_suffix(".log").read_text()
     agree(given, out)
@@ -94,7 +94,7 @@ def test_a_driver_is_killed_and_the_run_is_resumed(cluster, tmp_path):
     given, out = tmp_path / "given.parquet", tmp_path / "out"
     pq.write_table(table(documents(2000)), given, row_group_size=500)
     run = begin(given, out, url)
-    wait_for(out / ".likewise" / "spark" / "groups" / "_temporary", run)
+    wait_for(out / ".likewise" / "spark" / "verify" / "_temporary", run)
     kill(run)
     assert not (out / "run.json").exists()
     run = begin(given, out, url)

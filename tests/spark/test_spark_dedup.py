@@ -6,6 +6,7 @@ import pytest
 from spark_corpora import documents, in_order, multilingual, settled, table, templates
 
 import likewise
+from likewise.base.memory import Budget
 from likewise.search import candidates, expand
 from likewise.spark import bands, exchange
 from likewise.spark.context import is_connect
@@ -31,8 +32,8 @@ def test_a_dataframe_of_one_partition(spark):
     assert found.stats["counts"]["removed"] > 100
     assert "600 items" in repr(found)
     steps = found.stats["details"]["spark"]["steps"]
-    assert list(steps) == ["read", "copies", "sketch", "groups", "buckets", "candidates", "verify", "write"]
-    assert is_connect(spark) or steps["candidates"]["shuffle_write_bytes"] > 0
+    assert list(steps) == ["read", "sketch", "verify", "write"]
+    assert is_connect(spark) or steps["verify"]["shuffle_write_bytes"] > 0
     assert all(stage["tasks"] >= 1 for step in steps.values() for stage in step["stages"])
 
 
@@ -40,7 +41,7 @@ def test_files_of_several_sizes_and_a_run_that_is_resumed(resumed):
     """Spark reads large files first, so partitions come in another order than rows."""
     found, out = resumed.found, resumed.out
     agree(resumed.local, found)
-    assert found.stats["details"]["resumed"][:2] == ["read", "copies"]
+    assert found.stats["details"]["resumed"][:2] == ["read", "sketch"]
     assert found.stats["details"]["resumed"][-1] == "verify"
     assert sorted(path.name for path in out.iterdir() if path.name[0] != ".") == sorted(
         ["kept", "removed.parquet", "pairs.parquet", "clusters.parquet", "run.json", "state"]
@@ -53,12 +54,13 @@ def test_files_of_several_sizes_and_a_run_that_is_resumed(resumed):
 def test_crowds(spark, monkeypatch, listed):
     """Buckets of hundreds are heavy: their documents are compared as crowds, all pairs or each with a leader.
 
-    In one of the runs even small buckets count as giants, whose documents are named without a shuffle. Crowds that are
-    complete are in the tests of estimates, too.
+    In one of the runs the driver has no memory for the keys, and even small buckets count as giants, whose documents are
+    named without a shuffle. Crowds that are complete are in the tests of estimates, too.
     """
     monkeypatch.setattr(exchange, "LEAST", 1000)
     if listed == 300:
         monkeypatch.setattr(bands, "SHARE", 1000)
+        monkeypatch.setattr(Budget, "keys", 0)
     known, giants = bands._giants, []
     monkeypatch.setattr(bands, "_giants", lambda *given: giants.append(known(*given)) or giants[-1])
     monkeypatch.setattr(candidates, "PAIRS_AT_LEAST", 500)
@@ -72,7 +74,7 @@ def test_crowds(spark, monkeypatch, listed):
     agree(local, found)
     assert local.stats["details"]["crowds"] == found.stats["details"]["crowds"]
     assert local.stats["details"]["crowds"]["complete"] is (listed > 300)
-    assert (len(giants[0]) > 0) is (listed == 300)
+    assert [len(found) > 0 for found in giants] == [True] * (listed == 300)
 
 
 @pytest.mark.parametrize("method", [pytest.param("auto", marks=pytest.mark.soak), "lsh"])

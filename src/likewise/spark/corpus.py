@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, to_arrow
@@ -34,7 +35,8 @@ from likewise.spark.direct import (
     on_splits,
     split_documents,
 )
-from likewise.spark.source import DIGEST, OTHER, Deposit, quoted
+from likewise.spark.source import DIGEST, OTHER, SIZES, TROUBLE, Deposit, quoted
+from likewise.spark.store import Checkpoints
 
 ROW, WANTED = "row", f"{PREFIX}wanted"
 MOST_JOINED = 4_000_000
@@ -137,6 +139,18 @@ class Corpus:
     def facts(self) -> Any:
         """The partition, the place and the digest of every row, or of several rows that follow each other."""
         return self._together(lambda part: [DIGEST], facts=True)
+
+    def noted(self, column: str, checkpoints: Checkpoints, since: int = 0) -> Iterator[tuple[Ints, Any]]:
+        """Yield rows, and what was noted of each, or of those that follow it, when they were read; of parts that begin
+        at a row from `since` on."""
+        for part, start in zip(self.parts, self.starts, strict=True):
+            if part.step is None or start < since:
+                continue
+            name = SIZES if column == SIZE and part.noted is not None else column
+            for batch in checkpoints.batches(part.step, [PART, PLACE, name, TROUBLE]):
+                sound = batch.filter(pc.is_null(batch.column(3)))
+                parts, places = (np.asarray(sound.column(number), np.int64) for number in range(2))
+                yield part.numbering.number(parts, places) + start, sound.column(2)
 
     @cached_property
     def splits(self) -> tuple[FileSplit, ...] | None:
@@ -281,11 +295,25 @@ def numbered(batch: Any, numbering: Any) -> tuple[Ints, Any]:
     return numbering.number(parts, places), batch.select(others)
 
 
+def unpacked(rows: Ints, values: Any, width: int) -> tuple[Ints, NDArray[np.int64]]:
+    """Return the rows and the words of a column whose values have one entry of `width` bytes or several: then those of
+    rows that follow each other, of which `rows` has the first."""
+    if pa.types.is_integer(values.type):
+        return rows, np.asarray(values, np.int64)
+    counts = np.asarray(pc.binary_length(values), np.int64) // width
+    begins = np.cumsum(counts) - counts
+    words = np.frombuffer(b"".join(values.to_pylist()), np.int64)
+    return np.repeat(rows - begins, counts) + np.arange(counts.sum()), words
+
+
 class SampledItems(Items):
     """The documents of a corpus of which the driver has only those that were asked for."""
 
-    def __init__(self, corpus: Corpus, shingler: Shingler, common: Hashes | None = None) -> None:
+    def __init__(
+        self, corpus: Corpus, checkpoints: Checkpoints, shingler: Shingler, common: Hashes | None = None
+    ) -> None:  # fmt: skip
         self._corpus = corpus
+        self._checkpoints = checkpoints
         self._shingler = shingler
         self._common = common
         self._sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -319,7 +347,7 @@ class SampledItems(Items):
         """Return an estimate of the memory of these sets; rows may come in any order."""
         different, place = np.unique(rows, return_inverse=True)
         if not np.array_equal(self._sizes[0], different):
-            self._sizes = different, np.asarray(self._corpus.fetch(different, [SIZE]).column(SIZE), np.int64)
+            self._sizes = different, self._sizes_of(different)
         estimated = self._sizes[1] * BYTES_A_BYTE[self._shingler.name] + 64
         start = 0
         for mean, part in zip(self._corpus.means, self._corpus.parts, strict=False):
@@ -328,6 +356,17 @@ class SampledItems(Items):
             start += part.numbering.rows
         return estimated[place]
 
+    def _sizes_of(self, rows: Ints) -> Ints:
+        """Return the bytes of these documents, which ascend: as noted or, of a large corpus, brought by tasks."""
+        if self._corpus.large or any(part.step is None for part in self._corpus.parts):
+            return np.asarray(self._corpus.fetch(rows, [SIZE]).column(SIZE), np.int64)
+        out = np.empty(len(rows), np.int64)
+        for first, values in self._corpus.noted(SIZE, self._checkpoints):
+            numbers, sizes = unpacked(first, values, 8)
+            chosen = among(numbers, rows)
+            out[np.searchsorted(rows, numbers[chosen])] = sizes[chosen]
+        return out
+
     def ignoring(self, common: Hashes) -> SampledItems:
         """Return the same documents without these shingles."""
-        return SampledItems(self._corpus, self._shingler, common)
+        return SampledItems(self._corpus, self._checkpoints, self._shingler, common)

@@ -21,7 +21,8 @@ from likewise.base.runlog import RunLog, Tick
 from likewise.families.banding import Banding
 from likewise.io.workspace import Workspace
 from likewise.search import by_join
-from likewise.search.candidates import wanted_pairs
+from likewise.search.band_keys import HeldKeys
+from likewise.search.candidates import few_candidates, wanted_pairs
 from likewise.search.cluster import Keep
 from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
@@ -36,13 +37,14 @@ from likewise.search.scored import ScoredPairs, no_pairs
 from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
 from likewise.spark.contained import ContainedSearch, narrowed
-from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies, find_groups
+from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies
 from likewise.spark.corpus import Corpus, SampledItems
 from likewise.spark.large_listing import LargeMatches
 from likewise.spark.large_pairs import SAME, LargePairs, pairs_of_step
 from likewise.spark.meetings import Meetings, meet, verify_met
 from likewise.spark.members import LargeMembers
-from likewise.spark.sketch import SketchRecipe, find_common, neighbours, sketch
+from likewise.spark.rowset import RowSet
+from likewise.spark.sketch import SketchRecipe, find_common, find_groups, held, neighbours, sketch
 from likewise.spark.store import Checkpoints, check_room
 from likewise.spark.travel import PairComparison, SlotComparison, TextComparison
 from likewise.spark.universe import Universe
@@ -71,7 +73,7 @@ class ClusterExecutor:
         folder: Path, log: RunLog, policy: Keep | None = None,
     ) -> None:  # fmt: skip
         self.corpus, self.settings, self.log, self.sides = corpus, settings, log, corpus.sides
-        self.items = SampledItems(corpus, shingler)
+        self.items = SampledItems(corpus, checkpoints, shingler)
         self.built: dict[str, Any] = {"bands": 0, "rows": 0, "common": []}
         """The banding, 0 of an exact search, and the shingles left out: what later runs must share."""
         self.shingler, self._ranks, self._checkpoints, self._folder = shingler, ranks, checkpoints, folder
@@ -98,7 +100,7 @@ class ClusterExecutor:
         """Tell all that make sets to leave these out."""
         self.built["common"] = common.tolist()
         self._common = value_table(common) if len(common) else None
-        self.items = SampledItems(self.corpus, self.shingler, self._common)
+        self.items = SampledItems(self.corpus, self._checkpoints, self.shingler, self._common)
 
     def sketch(self, tuning: ChosenSearch, tick: Tick) -> None:
         """Sketch the documents where they are, and link those of equal sets."""
@@ -109,7 +111,7 @@ class ClusterExecutor:
         self.tuning = tuning
         self._recipe = SketchRecipe(
             self.shingler, self._common, self.settings.minhash, tuning.banding, tuning.written, tuning.probe,
-            corpus.earlier,
+            corpus.earlier, self.settings.estimate,
         )  # fmt: skip
         self._sketches = sketch(corpus, self._recipe, self.first, self._copied.rows, kept)
         if len(tuning.drawn):
@@ -123,11 +125,10 @@ class ClusterExecutor:
 
     def pair(self, tick: Tick) -> int:
         """Let buckets meet."""
-        slots = self._recipe.written.b if self.settings.estimate else 0
-        most = partial(affordable, log=self.log)
+        most, bands = partial(affordable, log=self.log), self._recipe.banding.b
         self._paired = candidates(
-            self.corpus, self._sketches, self._grouped.rows, self._recipe.banding, slots, most, self._checkpoints
-        )
+            self.corpus, self._sketches, self._grouped.rows, bands, most, self._checkpoints
+        )  # fmt: skip
         return len(self._paired.left)
 
     @property
@@ -221,6 +222,27 @@ class GatheredExecutor(ClusterExecutor):
     """A search whose candidates and pairs come to the driver."""
 
     _crowd_of = NO_ROWS
+
+    def identical(self) -> None:
+        """Find copies; say so if the rows alone take more memory than the driver may use."""
+        if (note := self.settings.budget.too_many(len(self.corpus))) is not None:
+            self.log.notes.append(note)
+        super().identical()
+
+    def pair(self, tick: Tick) -> int:
+        """Let buckets meet: on the driver, if it has the memory for their keys and pairs."""
+        settings, bands = self.settings, self._recipe.banding.b
+        if 4 * bands * self.groups > settings.budget.keys:
+            return super().pair(tick)
+        skipped = RowSet(len(self.corpus), [self._grouped.repeated.rows, self._grouped.empty])
+        rows, keys = held(self._checkpoints, "keys", np.uint32, bands, skipped)
+        wanted, most = wanted_pairs(rows, self.sides), affordable(len(rows), self.log)
+        found = few_candidates(HeldKeys(keys), settings.threads, wanted, tick, 4 * settings.budget.pairs, most)
+        if found is None:
+            return super().pair(tick)
+        left, right = map(np.concatenate, zip((NO_ROWS, NO_ROWS), *found.portions(), strict=True))
+        self._paired = BandCandidates(rows[left], rows[right], [rows[crowd] for crowd in found.crowds], len(rows))
+        return len(left)
 
     def verify(self, tick: Tick) -> int:
         """Send documents to the tasks that compare them; then number the rows that matter."""

@@ -292,7 +292,7 @@ def _through_homes(
     route = corpus.broadcast(Homeward(RowSet(len(corpus), exchange.parcel_rows(nodes)), targets))
     if isinstance(comparison, SlotComparison):
         sender = partial(travel.sent_slots, slots=comparison.slots, route=route)
-        documents = sketches.select("rows", "units", "keys").mapInArrow(sender, schema)
+        documents = sketches.select("rows", "units", "slots").mapInArrow(sender, schema)
     else:
         sender = partial(travel.sent_texts, numbering=corpus.shared_numbering, route=route)
         documents = corpus.map_texts(sender, schema)

@@ -157,14 +157,14 @@ def sent_slots(batches: Iterator[Any], slots: int, route: Any) -> Iterator[Any]:
     """Send the signatures of a task, each after the fingerprint of its set."""
     ready()
     for batch in batches:
-        for row, unit, key in zip(*(batch.column(place) for place in range(3)), strict=True):
+        for row, unit, slot in zip(*(batch.column(place) for place in range(3)), strict=True):
             rows = np.frombuffer(row.as_buffer(), np.int64)
             wanted = np.flatnonzero(route.value.wanted(rows))
             if not len(wanted):
                 continue
             units = np.frombuffer(unit.as_buffer(), np.uint32).reshape(-1, UNIT)[wanted]
-            keys = np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, slots)[wanted]
-            values = pa.array([one.tobytes() for one in np.concatenate([units, keys], axis=1)], pa.binary())
+            own = np.frombuffer(slot.as_buffer(), np.uint32).reshape(-1, slots)[wanted]
+            values = pa.array([one.tobytes() for one in np.concatenate([units, own], axis=1)], pa.binary())
             yield from route.value.sent(rows[wanted], values)
 
 

@@ -53,7 +53,7 @@ def verify(
         route = corpus.broadcast(Journeys(*journeys, targets))
         if isinstance(comparison, SlotComparison):
             sender = partial(travel.sent_slots, slots=comparison.slots, route=route)
-            documents = sketches.select("rows", "units", "keys").mapInArrow(sender, schema)
+            documents = sketches.select("rows", "units", "slots").mapInArrow(sender, schema)
         else:
             sender = partial(travel.sent_texts, numbering=corpus.shared_numbering, route=route)
             documents = corpus.map_texts(sender, schema, rows)
