@@ -54,7 +54,7 @@ def test_files_of_several_sizes_and_a_run_that_is_resumed(resumed):
 def test_crowds(spark, monkeypatch, listed):
     """Buckets of hundreds are heavy: their documents are compared as crowds, all pairs or each with a leader.
 
-    In one of the runs the driver has no memory for the keys, and even small buckets count as giants, whose documents are
+    In one of the runs the driver has no memory for the keys, and even small buckets are giants, whose documents are
     named without a shuffle. Crowds that are complete are in the tests of estimates, too.
     """
     monkeypatch.setattr(exchange, "LEAST", 1000)

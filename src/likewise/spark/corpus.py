@@ -42,8 +42,8 @@ ROW, WANTED = "row", f"{PREFIX}wanted"
 MOST_JOINED = 4_000_000
 """Rows that are picked out by a join before they reach Python, at most: a table of them is sent to every machine."""
 LARGE = 1 << 24
-"""Rows of a corpus from which keepers, components and tables are made on the cluster. Below it the driver does that: it
-then holds two gigabytes or so if every row has a duplicate, and is faster than the rounds of a cluster."""
+"""Rows of a corpus from which copies, equal sets, candidates, keepers, components and tables are found on the cluster.
+Below it the driver does that: it then holds two gigabytes or so, and is faster than the shuffles of a cluster."""
 AT_ONCE = 64 << 20
 """Bytes of documents that the driver asks for in one job. They pass through Java, which holds them several times over;
 Spark has a gigabyte for all that, unless it is told otherwise, and waits for ever when that is not enough."""
@@ -64,7 +64,7 @@ class Corpus:
     """One deposit or several, end to end: two collections whose pairs are those across, or the documents of earlier
     runs and then new ones.
 
-    large: rows with duplicates remain on the cluster to the end. means: of earlier runs, the bytes a set is taken to
+    large: what is known of rows remains on the cluster to the end. means: of earlier runs, the bytes a set is taken to
     have; None if the sizes of documents are those of their sets.
     """
 
