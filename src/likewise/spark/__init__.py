@@ -23,6 +23,6 @@ Kernels run over Arrow batches (`mapInArrow`), one thread a task. Each step leav
 Other jobs share the steps of reading and writing: `units` (lines and paragraphs), `decontaminate`, `contained` (what
 the driver joins by containment), `grouped_rows` (`--group`), `vectors` and `vector_dedup`.
 
-Of a large corpus the driver holds what is proportional to duplicates and pairs, and a bit for each row; of a smaller one
+Of a large corpus the driver holds what is proportional to duplicates and pairs, a bit for each row; of a smaller one
 also digests, fingerprints and band keys. docs/spark.md has the numbers.
 """

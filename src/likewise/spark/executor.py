@@ -1,6 +1,6 @@
 """The search on a cluster: what each step of the plan does with documents that the driver does not hold.
 
-A small corpus has its digests, band keys and pairs brought to the driver (`GatheredExecutor`), which decides faster than
+The digests, band keys and pairs of a small corpus come to the driver (`GatheredExecutor`), which decides faster than
 a cluster does in rounds; those of a large one remain on the cluster (`SpreadExecutor`). Documents never come to the
 driver but for samples, crowds, and an exact join, which is chosen only where they are few.
 """
