@@ -46,11 +46,17 @@ def test_bytes_by_hand() -> None:
 
 
 def test_what_few_documents_leave_to_the_driver() -> None:
-    assert list(LOAD.shuffled()) == ["verify"]
-    work, found = LOAD.work(MADE_UP, SPEED), LOAD.forecast(MADE_UP, SPEED, 2, 4, 0.5, 1e6)
+    long = replace(LOAD, text_bytes=2e9)
+    assert list(long.shuffled()) == ["verify"]
+    work, found = long.work(MADE_UP, SPEED), long.forecast(MADE_UP, SPEED, 2, 4, 0.5, 1e6)
     assert list(found.steps) == ["start", "read", "sketch", "driver", "verify", "write"]
-    assert work["driver"] == pytest.approx((1000 + 900 + 900 * 10 + 600) * 1e-9)
+    meeting = (1000 + 900 + 900 * 10 + 600) * 1e-9
+    assert work["driver"] == pytest.approx(meeting)
     assert found.steps["driver"].seconds == pytest.approx(work["driver"] / 4)
+    found = LOAD.forecast(MADE_UP, SPEED, 2, 4, 0.5, 1e6)
+    assert list(found.steps) == ["start", "read", "sketch", "driver", "write"]
+    assert not found.shuffle_bytes
+    assert found.steps["driver"].seconds > meeting / 4
 
 
 @pytest.mark.usefixtures("large")

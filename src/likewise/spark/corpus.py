@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.base.memory import Budget
+from likewise.base.parallel import in_order
 from likewise.io.spill import TextBuilder, stored_chunks
 from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
@@ -49,6 +50,9 @@ AT_ONCE = 64 << 20
 Spark has a gigabyte for all that, unless it is told otherwise, and waits for ever when that is not enough."""
 MANY = 8
 """The driver reads files itself if it needs one in so many of their documents, or more."""
+READ_HERE = 1 << 30
+"""Bytes of documents in files below which the driver reads these itself for any of them: a core does so in the time in
+which the jobs of a shuffle are planned and begun."""
 
 
 def among(rows: Ints, known: Ints) -> NDArray[np.bool_]:
@@ -162,6 +166,11 @@ class Corpus:
             found += part.direct.moved(number * OTHER)
         return tuple(found)
 
+    @property
+    def read_here(self) -> bool:
+        """Whether the driver reads documents itself where it needs any."""
+        return self.splits is not None and not self.large and self.numbering.bytes <= READ_HERE
+
     def map_texts(self, function: Callable[..., Any], schema: Any, rows: Ints | None = None) -> Any:
         """Return the frame of what a function yields for batches of documents: partition, place, size and text.
 
@@ -231,7 +240,7 @@ class Corpus:
         ids = self.column(np.arange(one.numbering.rows), column, part)
         return lambda rows: ids.take(to_arrow(rows))
 
-    def documents(self, rows: Ints, shingler: Shingler, budget: Budget, folder: Path) -> TextItems:
+    def documents(self, rows: Ints, shingler: Shingler, budget: Budget, folder: Path, threads: int) -> TextItems:
         """Bring these documents to the driver: in memory if the budget allows it, else to a file in `folder`."""
         path = folder / "texts"
 
@@ -240,20 +249,20 @@ class Corpus:
 
         builder = TextBuilder(budget.texts, begin, 1)
         try:
-            for chunk in self._texts_of(rows):
+            for chunk in self.texts_of(rows, threads):
                 builder.add(TextChunk.from_arrow(chunk))
             chunks, table = builder.finish()
         finally:
             builder.close()
         return TextItems(Texts(chunks if table is None else stored_chunks(path, table)), shingler)
 
-    def _texts_of(self, rows: Ints) -> Iterator[Any]:
+    def texts_of(self, rows: Ints, threads: int) -> Iterator[Any]:
         """Yield the texts of these rows, which ascend, in their order."""
-        if self.splits is not None and len(rows) * MANY >= len(self):
+        if self.splits is not None and (self.read_here or len(rows) * MANY >= len(self)):
             wanted = file_keys(self.numbering, rows)
-            for split in self.splits:
-                for batch in split_documents(split, wanted):
-                    yield batch.column(batch.schema.get_field_index(TEXT))
+            reading = partial(_texts_of_split, wanted=wanted)
+            for texts in in_order(reading, self.splits, threads):
+                yield from texts
             return
         step = max(1, AT_ONCE * len(self) // max(1, self.numbering.bytes))
         for start in range(0, len(rows), step):
@@ -276,6 +285,12 @@ def _picked(direct: DirectFiles, rows: Ints, name: str) -> Any:
             found.append(batch.column(0).take(to_arrow(rows[low:high] - start)))
         start += batch.num_rows
     return pa.concat_arrays(found)
+
+
+def _texts_of_split(split: FileSplit, wanted: Ints) -> list[Any]:
+    """Return the texts of those documents of a split that are wanted."""
+    batches = split_documents(split, wanted)
+    return [batch.column(batch.schema.get_field_index(TEXT)) for batch in batches]
 
 
 def _chosen(batches: Iterator[Any], numbering: Any, wanted: Any, columns: list[str]) -> Iterator[Any]:
@@ -336,11 +351,11 @@ class SampledItems(Items):
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
         """Yield the sets of these documents."""
-        yield slice(0, len(rows)), self.texts(rows).sets(np.arange(len(rows)), threads)
+        yield slice(0, len(rows)), self.texts(rows, threads).sets(np.arange(len(rows)), threads)
 
-    def texts(self, rows: Ints) -> TextItems:
+    def texts(self, rows: Ints, threads: int) -> TextItems:
         """Return these documents, which ascend."""
-        found = self._corpus.fetch(rows, [TEXT]).column(TEXT)
+        found = pa.chunked_array(list(self._corpus.texts_of(rows, threads)), pa.string())
         return TextItems(Texts.of(found), self._shingler, None, self._common)
 
     def set_bytes(self, rows: Ints) -> Ints:

@@ -34,6 +34,7 @@ from likewise.search.plan import ChosenSearch, affordable
 from likewise.search.prepare import NO_ROWS, NOTHING, crowded_search
 from likewise.search.recall.certificate import Certificate, certified, expected_recall
 from likewise.search.scored import ScoredPairs, no_pairs
+from likewise.search.verify import compare
 from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
 from likewise.spark.contained import ContainedSearch, narrowed
@@ -93,8 +94,9 @@ class ClusterExecutor:
 
     def find_common(self, fraction: float) -> Hashes:
         """Count the shingles that a sample makes suspect."""
-        seed, copies = self.settings.minhash.seed, self._copied.rows
-        return find_common(self.corpus, self.shingler, self.first, copies, fraction, seed, self._checkpoints, self.log)
+        seed, copies, threads = self.settings.minhash.seed, self._copied.rows, self.settings.threads
+        kept, log = self._checkpoints, self.log
+        return find_common(self.corpus, self.shingler, self.first, copies, fraction, seed, kept, log, threads)
 
     def leave_out(self, common: Hashes) -> None:
         """Tell all that make sets to leave these out."""
@@ -176,7 +178,8 @@ class ClusterExecutor:
 
     def documents(self, rows: Ints) -> TextItems:
         """Bring documents to the driver."""
-        items = self.corpus.documents(rows, self.shingler, self.settings.budget, self._folder)
+        settings = self.settings
+        items = self.corpus.documents(rows, self.shingler, settings.budget, self._folder, settings.threads)
         return items if self._common is None else items.ignoring(self._common)
 
     def _joined_rows(self) -> Ints:
@@ -243,6 +246,18 @@ class GatheredExecutor(ClusterExecutor):
         left, right = map(np.concatenate, zip((NO_ROWS, NO_ROWS), *found.portions(), strict=True))
         self._paired = BandCandidates(rows[left], rows[right], [rows[crowd] for crowd in found.crowds], len(rows))
         return len(left)
+
+    def _compared(self, left: Ints, right: Ints, step: str) -> ScoredPairs:
+        """Return the pairs of rows that reach the threshold: of documents that the driver reads, compared here."""
+        settings = self.settings
+        if settings.estimate or not self.corpus.read_here or not len(left):
+            return super()._compared(left, right, step)
+        rows = np.unique(np.concatenate([left, right]))
+        a, b, similarity = compare(
+            self.documents(rows), np.arange(len(rows)), np.searchsorted(rows, left), np.searchsorted(rows, right),
+            settings.threshold, settings.threads, settings.budget.sets, lambda: self._folder,
+        )  # fmt: skip
+        return rows[a], rows[b], similarity
 
     def verify(self, tick: Tick) -> int:
         """Send documents to the tasks that compare them; then number the rows that matter."""

@@ -36,12 +36,12 @@ COUNTS = "place bigint, carriers bigint"
 
 def find_common(
     corpus: Corpus, shingler: Shingler, first: FirstRows, copies: RowSet, fraction: float, seed: int,
-    checkpoints: Checkpoints, log: RunLog,
+    checkpoints: Checkpoints, log: RunLog, threads: int,
 ) -> Hashes:  # fmt: skip
     """Return the shingles in more than this fraction of the different documents, and log which they are."""
     order = lowest(seed, len(first), SAMPLE)
     chosen = first[np.sort(order)]
-    texts = SampledItems(corpus, checkpoints, shingler).texts(chosen)
+    texts = SampledItems(corpus, checkpoints, shingler).texts(chosen, threads)
     suspects = suspected(without_counts(texts).sets(np.arange(len(chosen)), 1), len(first), fraction)
     table = value_table(suspects)
 

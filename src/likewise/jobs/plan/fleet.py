@@ -63,6 +63,8 @@ LONGEST = 1 << 20
 
 ON_DRIVER = 1 << 24
 """Documents below which copies, equal sets and buckets meet on the driver: LARGE of spark/corpus.py."""
+READ_HERE = 1 << 30
+"""Bytes of text, in files, up to which the driver also compares candidates: READ_HERE of spark/corpus.py."""
 
 # What Spark sends, in bytes after compression.
 SPARK_DIGEST = 20  # the digest and the row of a document: 24 before compression, of which only the row has zeros
@@ -279,6 +281,11 @@ class SparkLoad:
         """Whether copies, equal sets and buckets meet on the driver."""
         return self.documents < ON_DRIVER
 
+    @property
+    def compared_here(self) -> bool:
+        """Whether the driver reads and compares the documents of candidates."""
+        return self.gathered and self.text_bytes <= READ_HERE
+
     def shuffled(self) -> dict[str, int]:
         """Return the bytes that each step shuffles."""
         mean = self.text_bytes / max(1, self.documents)
@@ -289,7 +296,8 @@ class SparkLoad:
             "candidates": SPARK_ENTRY * self.different * self.banding.b,
             "verify": SPARK_TEXT * mean * self.involved + SPARK_PAIR * self.candidates,
         }
-        return {step: round(amount) for step, amount in sent.items() if step == "verify" or not self.gathered}
+        kept = [] if self.compared_here else ["verify"] if self.gathered else list(sent)
+        return {step: round(sent[step]) for step in kept}
 
     def work(self, here: Machine, speed: KernelSpeed) -> dict[str, float]:
         """Return the seconds of one core that each step takes; what the driver does is one of them."""
@@ -310,10 +318,13 @@ class SparkLoad:
         if self.gathered:
             held = (n + different) * here.sort + sorting + self.meetings * here.candidate
             meeting = {"sketch": sketching, DRIVER: held}
+        verifying = {"verify": text * PASS + shingling + self.candidates * self.shingles * here.match}
+        if self.compared_here:
+            meeting[DRIVER] += verifying.pop("verify")
         steps = {
             "read": text * PASS + n * ROW,
             **meeting,
-            "verify": text * PASS + shingling + self.candidates * self.shingles * here.match,
+            **verifying,
             "write": self.kept * text * COPY + 2 * n * ROW,
         }
         sent = self.shuffled()
