@@ -73,18 +73,21 @@ console = Console(highlight=False, width=140)
 
 
 class EventLog:
-    """The folder to which Spark writes what its tasks did, and the settings that make it do so."""
+    """The folder to which Spark writes what its tasks did, and the settings that make it do so.
+
+    They are not in a folder of settings: Java then has another class path, of which there is no archive of classes.
+    """
 
     def __init__(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         self._events = folder / "events"
         self._events.mkdir(parents=True)
-        lines = [
-            "spark.eventLog.enabled true", f"spark.eventLog.dir file://{self._events}", "spark.eventLog.compress false",
-            "spark.eventLog.rolling.enabled false", "spark.ui.showConsoleProgress false", "spark.ui.enabled false",
-        ]  # fmt: skip
-        (folder / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
-        self.environment = {"SPARK_CONF_DIR": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"}
+        settings = {
+            "eventLog.enabled": "true", "eventLog.dir": f"file://{self._events}", "eventLog.compress": "false",
+            "eventLog.rolling.enabled": "false", "ui.showConsoleProgress": "false", "ui.enabled": "false",
+        }  # fmt: skip
+        words = [f"--conf spark.{name}={value}" for name, value in settings.items()]
+        self.environment = {"PYSPARK_SUBMIT_ARGS": " ".join([*words, "pyspark-shell"]), "SPARK_LOCAL_IP": "127.0.0.1"}
 
     @property
     def shuffled(self) -> int:

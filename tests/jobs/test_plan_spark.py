@@ -11,7 +11,7 @@ import pytest
 
 from likewise.errors import ParameterError
 from likewise.families.banding import Banding
-from likewise.jobs.plan import Machine, machine, model, of_input, plan, spark_cluster
+from likewise.jobs.plan import Machine, fleet, machine, model, of_input, plan, spark_cluster
 from likewise.jobs.plan.fleet import START, STEP, KernelSpeed, SparkLoad
 from made_inputs import documents
 
@@ -28,6 +28,13 @@ def no_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "others_load", lambda: 0.0)
 
 
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave every corpus on the cluster."""
+    monkeypatch.setattr(fleet, "ON_DRIVER", 0)
+
+
+@pytest.mark.usefixtures("large")
 def test_bytes_by_hand() -> None:
     sent = LOAD.shuffled()
     assert sent["copies"] == 20 * 1000
@@ -38,6 +45,21 @@ def test_bytes_by_hand() -> None:
     assert sent["verify"] == round(0.55 * 500 * involved + 9 * 300)
 
 
+def test_what_few_documents_leave_to_the_driver() -> None:
+    long = replace(LOAD, text_bytes=2e9)
+    assert list(long.shuffled()) == ["verify"]
+    work, found = long.work(MADE_UP, SPEED), long.forecast(MADE_UP, SPEED, 2, 4, 0.5, 1e6)
+    assert list(found.steps) == ["start", "read", "sketch", "driver", "verify", "write"]
+    meeting = (1000 + 900 + 900 * 10 + 600) * 1e-9
+    assert work["driver"] == pytest.approx(meeting)
+    assert found.steps["driver"].seconds == pytest.approx(work["driver"] / 4)
+    found = LOAD.forecast(MADE_UP, SPEED, 2, 4, 0.5, 1e6)
+    assert list(found.steps) == ["start", "read", "sketch", "driver", "write"]
+    assert not found.shuffle_bytes
+    assert found.steps["driver"].seconds > meeting / 4
+
+
+@pytest.mark.usefixtures("large")
 def test_cores_share_the_work_and_machines_the_network() -> None:
     one, two = (LOAD.forecast(MADE_UP, SPEED, count, 4, 0.5, 1e6) for count in (2, 4))
     assert one.shuffle_bytes == two.shuffle_bytes == sum(LOAD.shuffled().values())

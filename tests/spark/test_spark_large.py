@@ -12,7 +12,6 @@ from test_spark_dedup import agree
 import likewise
 from likewise.search import candidates, expand
 from likewise.spark import corpus, exchange, executor, meetings, rounds, travel
-from likewise.spark import direct as direct_files
 from likewise.spark.context import is_connect
 from likewise.spark.result import ClusterRows
 
@@ -201,16 +200,25 @@ def test_no_task_gets_a_crowd(kind):
 
 
 def test_documents_of_many_journeys_are_sent_in_slices(monkeypatch):
+    """Those that go to one task travel together, some at a time."""
+    monkeypatch.setattr(travel, "COPIED", 400)
     monkeypatch.setattr(travel, "AT_ONCE", 100)
-    route = travel.Journeys(np.repeat([3, 5], [9, 4]), np.arange(13), np.arange(13, dtype=np.int32))
-    sent = list(route.sent(np.array([5, 4, 3]), pa.array(["b" * 30, "nowhere", "a" * 40])))
-    assert len(sent) > 3
-    assert all(sum(map(len, batch.column(2).to_pylist())) <= 140 for batch in sent)
-    found = pa.Table.from_batches(sent).to_pydict()
-    assert sorted(found[exchange.TARGET]) == list(range(13))
-    assert {(row, text) for row, text in zip(found[corpus.ROW], found[direct_files.TEXT], strict=True)} == {
-        (3, "a" * 40), (5, "b" * 30)
-    }  # fmt: skip
+    targets = np.arange(13, dtype=np.int32) // 4
+    route = travel.Journeys(np.repeat([3, 5, 6], [9, 3, 1]), np.arange(13), targets)
+    sent = list(route.sent(np.array([5, 4, 3, 6]), pa.array(["b" * 30, "nowhere", "a" * 40, ""])))
+    assert len(sent) < 13
+    assert all(len(batch) == 1 and len(batch.column(3)[0].as_py()) <= 140 for batch in sent)
+    found = []
+    for batch in sent:
+        ((rows, documents),) = travel.Arrived.of([batch]).documents
+        target = batch.column(0)[0].as_py()
+        texts = documents.view(pa.large_string()).to_pylist()
+        found += [(target, row, text) for row, text in zip(rows.tolist(), texts, strict=True)]
+    texts = {3: "a" * 40, 5: "b" * 30, 6: ""}
+    expected = [
+        (target, row, texts[row]) for target, row in zip(targets.tolist(), [3] * 9 + [5] * 3 + [6], strict=True)
+    ]
+    assert sorted(found) == expected
 
 
 @pytest.mark.soak

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from likewise.base.arrays import Hashes, Ints
-from likewise.families.banding import Banding
 from likewise.kernels.graph import components
 from likewise.search.candidates import cap_of_sizes
 from likewise.search.scored import packed, unpacked
@@ -48,24 +47,15 @@ SHARE = 2
 
 @dataclass(frozen=True)
 class Bucketing:
-    """How the documents of a task are bucketed: which are left out, and where buckets go.
-
-    slots: how many keys of slots a document has, from which those of bands are made; 0 if it has those of bands.
-    """
+    """How the documents of a task are bucketed: which are left out, and where buckets go."""
 
     skipped: RowSet
-    banding: Banding
-    slots: int
+    bands: int
     targets: Any
     giants: Hashes
     cap: int
     low: int
     high: int
-
-    @property
-    def bands(self) -> int:
-        """The number of bands."""
-        return self.banding.b
 
 
 @dataclass(frozen=True)
@@ -83,10 +73,10 @@ class BandCandidates:
 
 
 def candidates(
-    corpus: Corpus, sketches: Any, skipped: RowSet, banding: Banding, slots: int, most: Any, checkpoints: Checkpoints
-) -> BandCandidates:
+    corpus: Corpus, sketches: Any, skipped: RowSet, bands: int, most: Any, checkpoints: Checkpoints
+) -> BandCandidates:  # fmt: skip
     """Pair the documents that share a bucket. `most` returns, for a number of documents, the affordable pairs."""
-    session, bands = corpus.session, banding.b
+    session = corpus.session
     parts = partitions(session, len(corpus) * bands)
     targets = addresses(parts)
     keys = sketches.select("rows", "units", "keys")
@@ -95,7 +85,7 @@ def candidates(
 
     def count() -> Any:
         few = partitions(session, len(corpus))
-        known = corpus.broadcast(Bucketing(skipped, banding, slots, addresses(few), no_giants, 0, low, high))
+        known = corpus.broadcast(Bucketing(skipped, bands, addresses(few), no_giants, 0, low, high))
         tasks = partition_count(keys)
         least = max(2, len(corpus) * bands // (SHARE * parts * max(1, tasks)))
         sent = keys.mapInArrow(partial(_counted, known=known, least=least), SCHEMA)
@@ -112,7 +102,7 @@ def candidates(
     giants = _giants(*counted.get(GIANT, nothing()), cap)
 
     def pair() -> Any:
-        known = corpus.broadcast(Bucketing(skipped, banding, slots, targets, giants, cap, low, high))
+        known = corpus.broadcast(Bucketing(skipped, bands, targets, giants, cap, low, high))
         sent = keys.mapInArrow(partial(_bucketed, known=known), SCHEMA)
         return shuffled(sent, parts).mapInArrow(partial(_paired, known=known), SCHEMA)
 
@@ -143,8 +133,7 @@ def _chosen(batches: Iterator[Any], plan: Bucketing, most: int) -> Iterator[tupl
             numbers = np.frombuffer(row.as_buffer(), np.int64)
             filled = (np.frombuffer(unit.as_buffer(), np.uint64).reshape(-1, 2) != 0).any(axis=1)
             chosen = filled & ~plan.skipped.has(numbers)
-            keys = np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, plan.slots or plan.bands)[chosen]
-            held.append((numbers[chosen], steps.banded_keys(keys, plan.banding) if plan.slots else keys))
+            held.append((numbers[chosen], np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, plan.bands)[chosen]))
             count += len(held[-1][0])
             if count >= most:
                 yield _joined(held)

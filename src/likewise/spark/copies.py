@@ -1,4 +1,5 @@
-"""Equal documents and equal sets: digests are shuffled, once for each task and digest."""
+"""Equal documents and equal sets: their digests meet on the driver or, of a large corpus, are shuffled, once for each
+task and digest."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from likewise.base.arrays import Hashes, Ints
+from likewise.search.prepare import with_sides
 from likewise.spark import steps
-from likewise.spark.corpus import Corpus, among, numbered
+from likewise.spark.corpus import Corpus, among, numbered, unpacked
 from likewise.spark.exchange import (
     KIND,
     SCHEMA,
@@ -28,6 +29,7 @@ from likewise.spark.exchange import (
 )
 from likewise.spark.node import ready
 from likewise.spark.rowset import RowSet
+from likewise.spark.source import DIGEST
 from likewise.spark.store import Checkpoints
 
 ENTRY, LINK, EMPTY = 0, 1, 2
@@ -81,21 +83,26 @@ class RowLinks:
         return Repeated.of(rows, first.view(np.int64))
 
     @classmethod
+    def among(cls, corpus: Corpus, rows: Ints, digests: Hashes) -> RowLinks:
+        """Link rows, which ascend, by their digests; those of sets without a shingle are 0."""
+        empty = _lowest(corpus.split, rows[~(digests != 0).any(axis=1)])
+        first = steps.first_rows(rows, with_sides(digests, rows, corpus.sides))
+        again = rows != first
+        here = Repeated(rows[again], first[again])
+        return cls(RowSet(len(corpus), [here.rows]), here, None, empty)
+
+    @classmethod
     def of(cls, corpus: Corpus, step: str, make: Callable[[], Any], checkpoints: Checkpoints) -> RowLinks:
-        """Do a step that finds links; bring them to the driver if the corpus is small enough for that."""
-        if not corpus.large:
-            found = collected(checkpoints.table(step, make))
-            rows, first = found.get(LINK, nothing())
-            here = Repeated.of(rows, first.view(np.int64))
-            return cls(RowSet(len(corpus), [here.rows]), here, None, _empty(corpus, found))
+        """Do a step that finds links, which remain on the cluster."""
         frame = checkpoints.frame(step, make)
         known = RowSet(len(corpus), parcel_rows(frame.where(f"{KIND} = {LINK}")))
-        return cls(known, None, frame, _empty(corpus, collected(frame.where(f"{KIND} = {EMPTY}").toArrow())))
+        found = collected(frame.where(f"{KIND} = {EMPTY}").toArrow())
+        return cls(known, None, frame, _lowest(corpus.split, found.get(EMPTY, nothing())[0]))
 
 
-def _empty(corpus: Corpus, found: dict[int, tuple[Ints, Hashes]]) -> Ints:
-    empty = found.get(EMPTY, nothing())[0]
-    sides = [empty[empty < corpus.split], empty[empty >= corpus.split]]
+def _lowest(split: int, rows: Ints) -> Ints:
+    """Return the lowest row of each side."""
+    sides = rows[rows < split], rows[rows >= split]
     return np.array([side.min() for side in sides if len(side)], np.int64)
 
 
@@ -118,6 +125,8 @@ class FirstRows:
 
 def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> RowLinks:
     """Find the rows that are byte for byte an earlier one."""
+    if not corpus.large:
+        return RowLinks.among(corpus, *_held_digests(corpus, checkpoints))
 
     def make() -> Any:
         parts = partitions(corpus.session, len(corpus))
@@ -128,18 +137,28 @@ def find_copies(corpus: Corpus, checkpoints: Checkpoints) -> RowLinks:
             earlier=corpus.earlier,
             targets=addresses(parts),
         )
-        return shuffled(corpus.facts.mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
+        return shuffled(corpus.facts.mapInArrow(sender, SCHEMA), parts).mapInArrow(linked, SCHEMA)
 
     return RowLinks.of(corpus, "copies", make, checkpoints)
+
+
+def _held_digests(corpus: Corpus, checkpoints: Checkpoints) -> tuple[Ints, Hashes]:
+    """Bring the digests of new documents to the driver; rows ascend."""
+    rows, digests = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
+    for first, values in corpus.noted(DIGEST, checkpoints, corpus.earlier):
+        numbers, words = _unpacked(first, values)
+        rows.append(numbers)
+        digests.append(words)
+    numbers, found = np.concatenate(rows), np.concatenate(digests)
+    order = np.argsort(numbers, kind="stable")
+    return numbers[order], found[order]
 
 
 def _unpacked(rows: Ints, digests: Any) -> tuple[Ints, Hashes]:
     """Return the rows and the digests of a column whose values have one digest of 16 bytes or several: then those of
     rows that follow each other, of which `rows` has the first."""
-    counts = np.asarray(pc.binary_length(digests), np.int64) // 16
-    begins = np.cumsum(counts) - counts
-    words: Hashes = np.frombuffer(b"".join(digests.to_pylist()), np.uint64).reshape(-1, 2)
-    return np.repeat(rows - begins, counts) + np.arange(len(words)), words
+    numbers, words = unpacked(rows, digests, 16)
+    return numbers, words.view(np.uint64).reshape(-1, 2)
 
 
 def _digested(batches: Iterator[Any], numbering: Any, split: int, earlier: int, targets: Any) -> Iterator[Any]:
@@ -175,7 +194,7 @@ def sent_digests(rows: Ints, digests: Hashes, split: int, targets: Any) -> Itera
     yield from outbox.sent()
 
 
-def _linked(batches: Iterator[Any]) -> Iterator[Any]:
+def linked(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the links of the rows that meet in a task, and those that were found before."""
     found = opened(batches)
     rows, words = found.get(ENTRY, nothing())
@@ -184,33 +203,3 @@ def _linked(batches: Iterator[Any]) -> Iterator[Any]:
     yield from parcel(0, LINK, rows[again], first[again].view(np.uint64))
     for kind in (LINK, EMPTY):
         yield from parcel(0, kind, *found.get(kind, nothing()))
-
-
-def find_groups(corpus: Corpus, sketches: Any, checkpoints: Checkpoints) -> RowLinks:
-    """Find the rows whose sets equal that of an earlier one, and the first rows that are empty, one a side."""
-
-    def make() -> Any:
-        parts = partitions(corpus.session, len(corpus))
-        sender = partial(_units, split=corpus.split, targets=addresses(parts))
-        return shuffled(sketches.select("rows", "units").mapInArrow(sender, SCHEMA), parts).mapInArrow(_linked, SCHEMA)
-
-    return RowLinks.of(corpus, "groups", make, checkpoints)
-
-
-def _units(batches: Iterator[Any], split: int, targets: Any) -> Iterator[Any]:
-    """Send the fingerprints of the sets of a task."""
-    ready()
-    rows, units = [], []
-    for batch in batches:
-        for row, unit in zip(batch.column(0), batch.column(1), strict=True):
-            rows.append(np.frombuffer(row.as_buffer(), np.int64))
-            units.append(np.frombuffer(unit.as_buffer(), np.uint64).reshape(-1, 2))
-    if not rows:
-        return
-    numbers, digests = np.concatenate(rows), np.concatenate(units)
-    empty = numbers[~(digests != 0).any(axis=1)]
-    for side in (empty[empty < split], empty[empty >= split]):
-        if len(side):
-            lowest = np.array([side.min()])
-            yield from parcel(int(targets[0]), EMPTY, lowest, lowest.view(np.uint64))
-    yield from sent_digests(numbers, digests, split, targets)

@@ -11,10 +11,12 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.base.memory import Budget
+from likewise.base.parallel import in_order
 from likewise.io.spill import TextBuilder
 from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
@@ -34,19 +36,23 @@ from likewise.spark.direct import (
     on_splits,
     split_documents,
 )
-from likewise.spark.source import DIGEST, OTHER, Deposit, quoted
+from likewise.spark.source import DIGEST, OTHER, SIZES, TROUBLE, Deposit, quoted
+from likewise.spark.store import Checkpoints
 
 ROW, WANTED = "row", f"{PREFIX}wanted"
 MOST_JOINED = 4_000_000
 """Rows that are picked out by a join before they reach Python, at most: a table of them is sent to every machine."""
 LARGE = 1 << 24
-"""Rows of a corpus from which keepers, components and tables are made on the cluster. Below it the driver does that: it
-then holds two gigabytes or so if every row has a duplicate, and is faster than the rounds of a cluster."""
+"""Rows of a corpus from which copies, equal sets, candidates, keepers, components and tables are found on the cluster.
+Below it the driver does that: it then holds two gigabytes or so, and is faster than the shuffles of a cluster."""
 AT_ONCE = 64 << 20
 """Bytes of documents that the driver asks for in one job. They pass through Java, which holds them several times over;
 Spark has a gigabyte for all that, unless it is told otherwise, and waits for ever when that is not enough."""
 MANY = 8
 """The driver reads files itself if it needs one in so many of their documents, or more."""
+READ_HERE = 1 << 30
+"""Bytes of documents in files below which the driver reads these itself for any of them: a core does so in the time in
+which the jobs of a shuffle are planned and begun."""
 
 
 def among(rows: Ints, known: Ints) -> NDArray[np.bool_]:
@@ -62,7 +68,7 @@ class Corpus:
     """One deposit or several, end to end: two collections whose pairs are those across, or the documents of earlier
     runs and then new ones.
 
-    large: rows with duplicates remain on the cluster to the end. means: of earlier runs, the bytes a set is taken to
+    large: what is known of rows remains on the cluster to the end. means: of earlier runs, the bytes a set is taken to
     have; None if the sizes of documents are those of their sets.
     """
 
@@ -138,6 +144,18 @@ class Corpus:
         """The partition, the place and the digest of every row, or of several rows that follow each other."""
         return self._together(lambda part: [DIGEST], facts=True)
 
+    def noted(self, column: str, checkpoints: Checkpoints, since: int = 0) -> Iterator[tuple[Ints, Any]]:
+        """Yield rows, and what was noted of each, or of those that follow it, when they were read; of parts that begin
+        at a row from `since` on."""
+        for part, start in zip(self.parts, self.starts, strict=True):
+            if part.step is None or start < since:
+                continue
+            name = SIZES if column == SIZE and part.noted is not None else column
+            for batch in checkpoints.batches(part.step, [PART, PLACE, name, TROUBLE]):
+                sound = batch.filter(pc.is_null(batch.column(3)))
+                parts, places = (np.asarray(sound.column(number), np.int64) for number in range(2))
+                yield part.numbering.number(parts, places) + start, sound.column(2)
+
     @cached_property
     def splits(self) -> tuple[FileSplit, ...] | None:
         """The splits of all collections, if tasks can read them all without Spark."""
@@ -147,6 +165,11 @@ class Corpus:
                 return None
             found += part.direct.moved(number * OTHER)
         return tuple(found)
+
+    @property
+    def read_here(self) -> bool:
+        """Whether the driver reads documents itself where it needs any."""
+        return self.splits is not None and not self.large and self.numbering.bytes <= READ_HERE
 
     def map_texts(self, function: Callable[..., Any], schema: Any, rows: Ints | None = None) -> Any:
         """Return the frame of what a function yields for batches of documents: partition, place, size and text.
@@ -217,7 +240,7 @@ class Corpus:
         ids = self.column(np.arange(one.numbering.rows), column, part)
         return lambda rows: ids.take(to_arrow(rows))
 
-    def documents(self, rows: Ints, shingler: Shingler, budget: Budget, folder: Path) -> TextItems:
+    def documents(self, rows: Ints, shingler: Shingler, budget: Budget, folder: Path, threads: int) -> TextItems:
         """Bring these documents to the driver: in memory if the budget allows it, else to a file in `folder`."""
         path = folder / "texts"
 
@@ -226,20 +249,20 @@ class Corpus:
 
         builder = TextBuilder(budget.texts, begin, 1)
         try:
-            for chunk in self._texts_of(rows):
+            for chunk in self.texts_of(rows, threads):
                 builder.add(TextChunk.from_arrow(chunk))
             chunks, packed = builder.finish()
         finally:
             builder.close()
         return TextItems(Texts(chunks) if packed is None else packed.at(path), shingler)
 
-    def _texts_of(self, rows: Ints) -> Iterator[Any]:
+    def texts_of(self, rows: Ints, threads: int) -> Iterator[Any]:
         """Yield the texts of these rows, which ascend, in their order."""
-        if self.splits is not None and len(rows) * MANY >= len(self):
+        if self.splits is not None and (self.read_here or len(rows) * MANY >= len(self)):
             wanted = file_keys(self.numbering, rows)
-            for split in self.splits:
-                for batch in split_documents(split, wanted):
-                    yield batch.column(batch.schema.get_field_index(TEXT))
+            reading = partial(_texts_of_split, wanted=wanted)
+            for texts in in_order(reading, self.splits, threads):
+                yield from texts
             return
         step = max(1, AT_ONCE * len(self) // max(1, self.numbering.bytes))
         for start in range(0, len(rows), step):
@@ -264,6 +287,12 @@ def _picked(direct: DirectFiles, rows: Ints, name: str) -> Any:
     return pa.concat_arrays(found)
 
 
+def _texts_of_split(split: FileSplit, wanted: Ints) -> list[Any]:
+    """Return the texts of those documents of a split that are wanted."""
+    batches = split_documents(split, wanted)
+    return [batch.column(batch.schema.get_field_index(TEXT)) for batch in batches]
+
+
 def _chosen(batches: Iterator[Any], numbering: Any, wanted: Any, columns: list[str]) -> Iterator[Any]:
     """Keep the rows that are wanted."""
     for batch in batches:
@@ -281,11 +310,25 @@ def numbered(batch: Any, numbering: Any) -> tuple[Ints, Any]:
     return numbering.number(parts, places), batch.select(others)
 
 
+def unpacked(rows: Ints, values: Any, width: int) -> tuple[Ints, NDArray[np.int64]]:
+    """Return the rows and the words of a column whose values have one entry of `width` bytes or several: then those of
+    rows that follow each other, of which `rows` has the first."""
+    if pa.types.is_integer(values.type):
+        return rows, np.asarray(values, np.int64)
+    counts = np.asarray(pc.binary_length(values), np.int64) // width
+    begins = np.cumsum(counts) - counts
+    words = np.frombuffer(b"".join(values.to_pylist()), np.int64)
+    return np.repeat(rows - begins, counts) + np.arange(counts.sum()), words
+
+
 class SampledItems(Items):
     """The documents of a corpus of which the driver has only those that were asked for."""
 
-    def __init__(self, corpus: Corpus, shingler: Shingler, common: Hashes | None = None) -> None:
+    def __init__(
+        self, corpus: Corpus, checkpoints: Checkpoints, shingler: Shingler, common: Hashes | None = None
+    ) -> None:  # fmt: skip
         self._corpus = corpus
+        self._checkpoints = checkpoints
         self._shingler = shingler
         self._common = common
         self._sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -308,18 +351,18 @@ class SampledItems(Items):
 
     def set_batches(self, rows: Ints, threads: int) -> Iterator[tuple[slice, Sets]]:
         """Yield the sets of these documents."""
-        yield slice(0, len(rows)), self.texts(rows).sets(np.arange(len(rows)), threads)
+        yield slice(0, len(rows)), self.texts(rows, threads).sets(np.arange(len(rows)), threads)
 
-    def texts(self, rows: Ints) -> TextItems:
+    def texts(self, rows: Ints, threads: int) -> TextItems:
         """Return these documents, which ascend."""
-        found = self._corpus.fetch(rows, [TEXT]).column(TEXT)
+        found = pa.chunked_array(list(self._corpus.texts_of(rows, threads)), pa.string())
         return TextItems(Texts.of(found), self._shingler, None, self._common)
 
     def set_bytes(self, rows: Ints) -> Ints:
         """Return an estimate of the memory of these sets; rows may come in any order."""
         different, place = np.unique(rows, return_inverse=True)
         if not np.array_equal(self._sizes[0], different):
-            self._sizes = different, np.asarray(self._corpus.fetch(different, [SIZE]).column(SIZE), np.int64)
+            self._sizes = different, self._sizes_of(different)
         estimated = self._sizes[1] * BYTES_A_BYTE[self._shingler.name] + 64
         start = 0
         for mean, part in zip(self._corpus.means, self._corpus.parts, strict=False):
@@ -328,6 +371,17 @@ class SampledItems(Items):
             start += part.numbering.rows
         return estimated[place]
 
+    def _sizes_of(self, rows: Ints) -> Ints:
+        """Return the bytes of these documents, which ascend: as noted or, of a large corpus, brought by tasks."""
+        if self._corpus.large or any(part.step is None for part in self._corpus.parts):
+            return np.asarray(self._corpus.fetch(rows, [SIZE]).column(SIZE), np.int64)
+        out = np.empty(len(rows), np.int64)
+        for first, values in self._corpus.noted(SIZE, self._checkpoints):
+            numbers, sizes = unpacked(first, values, 8)
+            chosen = among(numbers, rows)
+            out[np.searchsorted(rows, numbers[chosen])] = sizes[chosen]
+        return out
+
     def ignoring(self, common: Hashes) -> SampledItems:
         """Return the same documents without these shingles."""
-        return SampledItems(self._corpus, self._shingler, common)
+        return SampledItems(self._corpus, self._checkpoints, self._shingler, common)

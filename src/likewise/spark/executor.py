@@ -1,6 +1,6 @@
 """The search on a cluster: what each step of the plan does with documents that the driver does not hold.
 
-A small corpus has its links, candidates and pairs brought to the driver (`GatheredExecutor`), which decides faster than
+The digests, band keys and pairs of a small corpus come to the driver (`GatheredExecutor`), which decides faster than
 a cluster does in rounds; those of a large one remain on the cluster (`SpreadExecutor`). Documents never come to the
 driver but for samples, crowds, and an exact join, which is chosen only where they are few.
 """
@@ -21,7 +21,8 @@ from likewise.base.runlog import RunLog, Tick
 from likewise.families.banding import Banding
 from likewise.io.workspace import Workspace
 from likewise.search import by_join
-from likewise.search.candidates import wanted_pairs
+from likewise.search.band_keys import HeldKeys
+from likewise.search.candidates import few_candidates, wanted_pairs
 from likewise.search.cluster import Keep
 from likewise.search.common_shingles import value_table
 from likewise.search.crowds.gather import Gathering
@@ -33,16 +34,18 @@ from likewise.search.plan import ChosenSearch, affordable
 from likewise.search.prepare import NO_ROWS, NOTHING, crowded_search
 from likewise.search.recall.certificate import Certificate, certified, expected_recall
 from likewise.search.scored import ScoredPairs, no_pairs
+from likewise.search.verify import compare
 from likewise.shingle import Shingler
 from likewise.spark.bands import BandCandidates, candidates
 from likewise.spark.contained import ContainedSearch, narrowed
-from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies, find_groups
+from likewise.spark.copies import FirstRows, Repeated, RowLinks, find_copies
 from likewise.spark.corpus import Corpus, SampledItems
 from likewise.spark.large_listing import LargeMatches
 from likewise.spark.large_pairs import SAME, LargePairs, pairs_of_step
 from likewise.spark.meetings import Meetings, meet, verify_met
 from likewise.spark.members import LargeMembers
-from likewise.spark.sketch import SketchRecipe, find_common, neighbours, sketch
+from likewise.spark.rowset import RowSet
+from likewise.spark.sketch import SketchRecipe, find_common, find_groups, held, neighbours, sketch
 from likewise.spark.store import Checkpoints, check_room
 from likewise.spark.travel import PairComparison, SlotComparison, TextComparison
 from likewise.spark.universe import Universe
@@ -71,7 +74,7 @@ class ClusterExecutor:
         folder: Path, log: RunLog, policy: Keep | None = None,
     ) -> None:  # fmt: skip
         self.corpus, self.settings, self.log, self.sides = corpus, settings, log, corpus.sides
-        self.items = SampledItems(corpus, shingler)
+        self.items = SampledItems(corpus, checkpoints, shingler)
         self.built: dict[str, Any] = {"bands": 0, "rows": 0, "common": []}
         """The banding, 0 of an exact search, and the shingles left out: what later runs must share."""
         self.shingler, self._ranks, self._checkpoints, self._folder = shingler, ranks, checkpoints, folder
@@ -91,14 +94,15 @@ class ClusterExecutor:
 
     def find_common(self, fraction: float) -> Hashes:
         """Count the shingles that a sample makes suspect."""
-        seed, copies = self.settings.minhash.seed, self._copied.rows
-        return find_common(self.corpus, self.shingler, self.first, copies, fraction, seed, self._checkpoints, self.log)
+        seed, copies, threads = self.settings.minhash.seed, self._copied.rows, self.settings.threads
+        kept, log = self._checkpoints, self.log
+        return find_common(self.corpus, self.shingler, self.first, copies, fraction, seed, kept, log, threads)
 
     def leave_out(self, common: Hashes) -> None:
         """Tell all that make sets to leave these out."""
         self.built["common"] = common.tolist()
         self._common = value_table(common) if len(common) else None
-        self.items = SampledItems(self.corpus, self.shingler, self._common)
+        self.items = SampledItems(self.corpus, self._checkpoints, self.shingler, self._common)
 
     def sketch(self, tuning: ChosenSearch, tick: Tick) -> None:
         """Sketch the documents where they are, and link those of equal sets."""
@@ -109,7 +113,7 @@ class ClusterExecutor:
         self.tuning = tuning
         self._recipe = SketchRecipe(
             self.shingler, self._common, self.settings.minhash, tuning.banding, tuning.written, tuning.probe,
-            corpus.earlier,
+            corpus.earlier, self.settings.estimate,
         )  # fmt: skip
         self._sketches = sketch(corpus, self._recipe, self.first, self._copied.rows, kept)
         if len(tuning.drawn):
@@ -123,11 +127,10 @@ class ClusterExecutor:
 
     def pair(self, tick: Tick) -> int:
         """Let buckets meet."""
-        slots = self._recipe.written.b if self.settings.estimate else 0
-        most = partial(affordable, log=self.log)
+        most, bands = partial(affordable, log=self.log), self._recipe.banding.b
         self._paired = candidates(
-            self.corpus, self._sketches, self._grouped.rows, self._recipe.banding, slots, most, self._checkpoints
-        )
+            self.corpus, self._sketches, self._grouped.rows, bands, most, self._checkpoints
+        )  # fmt: skip
         return len(self._paired.left)
 
     @property
@@ -175,7 +178,8 @@ class ClusterExecutor:
 
     def documents(self, rows: Ints) -> TextItems:
         """Bring documents to the driver."""
-        items = self.corpus.documents(rows, self.shingler, self.settings.budget, self._folder)
+        settings = self.settings
+        items = self.corpus.documents(rows, self.shingler, settings.budget, self._folder, settings.threads)
         return items if self._common is None else items.ignoring(self._common)
 
     def _joined_rows(self) -> Ints:
@@ -221,6 +225,39 @@ class GatheredExecutor(ClusterExecutor):
     """A search whose candidates and pairs come to the driver."""
 
     _crowd_of = NO_ROWS
+
+    def identical(self) -> None:
+        """Find copies; say so if the rows alone take more memory than the driver may use."""
+        if (note := self.settings.budget.too_many(len(self.corpus))) is not None:
+            self.log.notes.append(note)
+        super().identical()
+
+    def pair(self, tick: Tick) -> int:
+        """Let buckets meet: on the driver, if it has the memory for their keys and pairs."""
+        settings, bands = self.settings, self._recipe.banding.b
+        if 4 * bands * self.groups > settings.budget.keys:
+            return super().pair(tick)
+        skipped = RowSet(len(self.corpus), [self._grouped.repeated.rows, self._grouped.empty])
+        rows, keys = held(self._checkpoints, "keys", np.uint32, bands, skipped)
+        wanted, most = wanted_pairs(rows, self.sides), affordable(len(rows), self.log)
+        found = few_candidates(HeldKeys(keys), settings.threads, wanted, tick, 4 * settings.budget.pairs, most)
+        if found is None:
+            return super().pair(tick)
+        left, right = map(np.concatenate, zip((NO_ROWS, NO_ROWS), *found.portions(), strict=True))
+        self._paired = BandCandidates(rows[left], rows[right], [rows[crowd] for crowd in found.crowds], len(rows))
+        return len(left)
+
+    def _compared(self, left: Ints, right: Ints, step: str) -> ScoredPairs:
+        """Return the pairs of rows that reach the threshold: of documents that the driver reads, compared here."""
+        settings = self.settings
+        if settings.estimate or not self.corpus.read_here or not len(left):
+            return super()._compared(left, right, step)
+        rows = np.unique(np.concatenate([left, right]))
+        a, b, similarity = compare(
+            self.documents(rows), np.arange(len(rows)), np.searchsorted(rows, left), np.searchsorted(rows, right),
+            settings.threshold, settings.threads, settings.budget.sets, lambda: self._folder,
+        )  # fmt: skip
+        return rows[a], rows[b], similarity
 
     def verify(self, tick: Tick) -> int:
         """Send documents to the tasks that compare them; then number the rows that matter."""

@@ -27,6 +27,7 @@ from likewise.spark.node import ready
 from likewise.spark.source import (
     DIGEST,
     FILE,
+    SIZES,
     TROUBLE,
     Deposit,
     Numbering,
@@ -43,17 +44,18 @@ HIDDEN, INDEX = "_metadata", "row_index"
 """Where Spark has the place of a row in its file; of Parquet only."""
 WRONG, COUNT, SHORT, BROKEN = "wrong", "count", "short", "broken"
 NOTED = (
-    f"{PART} int, {PLACE} bigint, {DIGEST} binary, {COUNT} bigint, {SIZE} bigint, {SHORT} bigint, {BROKEN} bigint, "
-    f"{WRONG} bigint, {TROUBLE} string"
+    f"{PART} int, {PLACE} bigint, {DIGEST} binary, {SIZES} binary, {COUNT} bigint, {SIZE} bigint, {SHORT} bigint, "
+    f"{BROKEN} bigint, {WRONG} bigint, {TROUBLE} string"
 )
-"""What is noted of rows that follow each other in a file: where they begin, their digests of 16 bytes each, how many
-they are, their bytes, how many are short or broken; the place of the first broken one, and what is wrong with it."""
+"""What is noted of rows that follow each other in a file: where they begin, their digests of 16 bytes each, their sizes
+in 8, how many they are, their bytes, how many are short or broken; the place of the first broken one, and what is wrong
+with it."""
 
 
 TYPES = pa.schema(
     [
-        (PART, pa.int32()), (PLACE, pa.int64()), (DIGEST, pa.binary()), (COUNT, pa.int64()), (SIZE, pa.int64()),
-        (SHORT, pa.int64()), (BROKEN, pa.int64()), (WRONG, pa.int64()), (TROUBLE, pa.string()),
+        (PART, pa.int32()), (PLACE, pa.int64()), (DIGEST, pa.binary()), (SIZES, pa.binary()), (COUNT, pa.int64()),
+        (SIZE, pa.int64()), (SHORT, pa.int64()), (BROKEN, pa.int64()), (WRONG, pa.int64()), (TROUBLE, pa.string()),
     ]
 )  # fmt: skip
 
@@ -103,8 +105,9 @@ def in_place(
             row += rows[part]
     numbering = Numbering(row, sum(sizes[SIZE]), stretches)
     known = Deposit(
-        frame, numbering, columns, given.kind, given.files, options.text, sum(sizes[SHORT]), [], None, noted, direct
-    )
+        frame, numbering, columns, given.kind, given.files, options.text, sum(sizes[SHORT]), [], None, noted, direct,
+        step,
+    )  # fmt: skip
     if sum(sizes[BROKEN]):
         broken = noted.select(PART, F.col(WRONG).alias(PLACE), TROUBLE)
         raise_first(replace(known, frame=broken), begins)
@@ -154,8 +157,9 @@ def _noted(batches: Iterator[Any], options: ReadOptions, short: int) -> Iterator
             broken = sorted(row for row in trouble if start <= row < stop)
             values = {
                 PART: parts[start].as_py(), PLACE: int(places[start]), DIGEST: digests[start:stop].tobytes(),
-                COUNT: stop - start, SIZE: int(sizes[start:stop].sum()), SHORT: int((sizes[start:stop] < short).sum()),
-                BROKEN: len(broken), WRONG: int(places[broken[0]]) if broken else None,
+                SIZES: sizes[start:stop].tobytes(), COUNT: stop - start, SIZE: int(sizes[start:stop].sum()),
+                SHORT: int((sizes[start:stop] < short).sum()), BROKEN: len(broken),
+                WRONG: int(places[broken[0]]) if broken else None,
                 TROUBLE: trouble[broken[0]].reason if broken else None,
             }  # fmt: skip
             yield pa.RecordBatch.from_pylist([values], TYPES)

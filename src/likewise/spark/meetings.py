@@ -37,7 +37,6 @@ from likewise.spark.travel import (
     PairComparison,
     SlotComparison,
     mean_size,
-    schema_of,
     tasks_for,
     with_documents,
     with_numbers,
@@ -127,15 +126,15 @@ def verify_met(
     """Return the pairs that count, on the cluster; signatures are in the sketches."""
 
     def make() -> Any:
-        size, schema = mean_size(corpus, comparison), schema_of(comparison)
+        size = mean_size(corpus, comparison)
         crowded = CrowdedPlaces.of(met.sample, max(LEAST, min(MOST, travel.PER_TASK // size)))
         targets = addresses(tasks_for(corpus, met.pairs, max(met.documents, crowded.journeys) * size))
-        sending = partial(_sent_pairs, targets=targets, kind=comparison.kind, crowded=crowded)
+        sending = partial(_sent_pairs, targets=targets, crowded=crowded)
         if isinstance(comparison, SlotComparison) or corpus.splits is None:
             documents = _through_homes(corpus, met, comparison, targets, crowded, sketches)
         else:
-            documents = _from_files(corpus, corpus.splits, met, targets, crowded, schema)
-        whole = shuffled(documents.unionAll(met.met.mapInArrow(sending, schema)), len(targets))
+            documents = _from_files(corpus, corpus.splits, met, targets, crowded)
+        whole = shuffled(documents.unionAll(met.met.mapInArrow(sending, travel.SCHEMA)), len(targets))
         return whole.mapInArrow(partial(travel.compared, task=corpus.broadcast(comparison)), SCHEMA)
 
     return LargePairs(checkpoints.frame("verify", make))
@@ -194,15 +193,15 @@ def _words(batch: Any, crowded: CrowdedPlaces) -> tuple[Ints, Ints, Hashes]:
     return left, right, crowded.divided(left, right, words[1::2])
 
 
-def _sent_pairs(batches: Iterator[Any], targets: Any, kind: str, crowded: CrowdedPlaces) -> Iterator[Any]:
+def _sent_pairs(batches: Iterator[Any], targets: Any, crowded: CrowdedPlaces) -> Iterator[Any]:
     """Send pairs to their places."""
     outbox = Outbox(targets, MET)
     for batch in batches:
         left, right, words = _words(batch, crowded)
         for sent in outbox.add(scattered(words, len(targets)), left, right.view(np.uint64)):
-            yield with_numbers(sent, kind)
+            yield with_numbers(sent)
     for sent in outbox.sent():
-        yield with_numbers(sent, kind)
+        yield with_numbers(sent)
 
 
 def _ends(batch: Any, parts: int, crowded: CrowdedPlaces) -> tuple[Ints, Ints]:
@@ -221,7 +220,7 @@ def _different(rows: Ints, tasks: Ints) -> tuple[Ints, Ints]:
 
 
 def _from_files(
-    corpus: Corpus, splits: tuple[FileSplit, ...], met: Meetings, targets: Any, crowded: CrowdedPlaces, schema: str
+    corpus: Corpus, splits: tuple[FileSplit, ...], met: Meetings, targets: Any, crowded: CrowdedPlaces
 ) -> Any:
     """Return documents on their way: each task reads those of its split that it is told of."""
     homes = addresses(len(splits))
@@ -231,7 +230,7 @@ def _from_files(
         partial(_told, numbering=numbering, starts=starts, homes=homes, parts=len(targets), crowded=crowded), SCHEMA
     )
     reading = partial(_read, numbering=numbering, splits=known, starts=starts, targets=targets)
-    return shuffled(told, len(splits)).mapInArrow(reading, schema)
+    return shuffled(told, len(splits)).mapInArrow(reading, travel.SCHEMA)
 
 
 def _told(
@@ -276,7 +275,7 @@ class Homeward:
         chosen = np.flatnonzero(self.known.has(rows))
         if len(chosen):
             home = self.homes[_home(rows[chosen], self.homes)]
-            yield with_documents(home, rows[chosen], values.take(to_arrow(chosen)))
+            yield from with_documents(home, rows[chosen], values.take(to_arrow(chosen)))
 
 
 def _home(rows: Ints, homes: Any) -> Ints:
@@ -287,28 +286,29 @@ def _through_homes(
     corpus: Corpus, met: Meetings, comparison: PairComparison, targets: Any, crowded: CrowdedPlaces, sketches: Any
 ) -> Any:
     """Return documents on their way, after they have met the places they go to."""
-    schema = schema_of(comparison)
     nodes = met.frame.where(f"{KIND} = {NODE}")
     route = corpus.broadcast(Homeward(RowSet(len(corpus), exchange.parcel_rows(nodes)), targets))
     if isinstance(comparison, SlotComparison):
         sender = partial(travel.sent_slots, slots=comparison.slots, route=route)
-        documents = sketches.select("rows", "units", "keys").mapInArrow(sender, schema)
+        documents = sketches.select("rows", "units", "slots").mapInArrow(sender, travel.SCHEMA)
     else:
         sender = partial(travel.sent_texts, numbering=corpus.shared_numbering, route=route)
-        documents = corpus.map_texts(sender, schema)
-    told = met.met.mapInArrow(partial(_called, homes=targets, kind=comparison.kind, crowded=crowded), schema)
-    return shuffled(documents.unionAll(told), len(targets)).mapInArrow(partial(_forwarded, targets=targets), schema)
+        documents = corpus.map_texts(sender, travel.SCHEMA)
+    told = met.met.mapInArrow(partial(_called, homes=targets, crowded=crowded), travel.SCHEMA)
+    return shuffled(documents.unionAll(told), len(targets)).mapInArrow(
+        partial(_forwarded, targets=targets), travel.SCHEMA
+    )
 
 
-def _called(batches: Iterator[Any], homes: Any, kind: str, crowded: CrowdedPlaces) -> Iterator[Any]:
+def _called(batches: Iterator[Any], homes: Any, crowded: CrowdedPlaces) -> Iterator[Any]:
     """Tell the homes of documents where these go."""
     outbox = Outbox(homes, JOURNEY)
     for batch in batches:
         rows, tasks = _ends(batch, len(homes), crowded)
         for sent in outbox.add(_home(rows, homes), rows, tasks.astype(np.uint64)):
-            yield with_numbers(sent, kind)
+            yield with_numbers(sent)
     for sent in outbox.sent():
-        yield with_numbers(sent, kind)
+        yield with_numbers(sent)
 
 
 def _forwarded(batches: Iterator[Any], targets: Any) -> Iterator[Any]:

@@ -31,6 +31,8 @@ from likewise.spark.rowset import RowSet
 from likewise.spark.store import Checkpoints
 
 TROUBLE, FILE, BLOCK, DIGEST = f"{PREFIX}trouble", f"{PREFIX}file", f"{PREFIX}block", f"{PREFIX}digest"
+SIZES = f"{PREFIX}sizes"
+"""The sizes of rows that follow each other, where the step that read them has one row for them."""
 OTHER = 1 << 24
 """Added to the numbers of the partitions of a second collection, twice to those of a third."""
 READERS = {"parquet": "parquet", "jsonl": "json"}
@@ -235,7 +237,7 @@ class Numbering:
 class Deposit:
     """The input as it lies in the folder of the run; or where it came from, then `noted` has the digests.
 
-    direct: the files, if tasks can read them without Spark.
+    direct: the files, if tasks can read them without Spark. step: that with the digests; None if no row can be a copy.
     """
 
     frame: Any
@@ -249,6 +251,7 @@ class Deposit:
     broken: RowSet | None
     noted: Any = None
     direct: DirectFiles | None = None
+    step: str | None = None
 
     @property
     def facts(self) -> Any:
@@ -298,7 +301,7 @@ def deposit(
     text, aside = options.text if plain else TEXT, list(given.aside)
     known = Deposit(
         frame, numbering, columns, given.kind, tuple(given.identity or ()), text, sum(sizes["short"]), aside,
-        given.broken,
+        given.broken, step=step,
     )  # fmt: skip
     if not sum(sizes["broken"]):
         return known

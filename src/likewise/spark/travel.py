@@ -18,9 +18,9 @@ from likewise.search.estimate import estimated
 from likewise.search.scored import ScoredPairs, packed
 from likewise.shingle import Shingler
 from likewise.spark import exchange, steps
-from likewise.spark.corpus import ROW, Corpus, among, numbered
+from likewise.spark.corpus import Corpus, among, numbered
 from likewise.spark.direct import TEXT
-from likewise.spark.exchange import TARGET
+from likewise.spark.exchange import ROWS, TARGET, WORDS
 from likewise.spark.large_pairs import SAME, pair_parcels
 from likewise.spark.node import ready
 
@@ -31,10 +31,10 @@ UNIT = 4
 class PairComparison(Protocol):
     """What tasks do with documents that meet.
 
-    kind: the type that Spark has for what travels of a document. size: its bytes; None if they differ.
+    kind: the type that Arrow has for what travels of a document. size: its bytes; None if they differ.
     """
 
-    kind: str
+    kind: pa.DataType
 
     @property
     def size(self) -> int | None:
@@ -51,7 +51,7 @@ class TextComparison:
     shingler: Shingler
     common: Hashes | None
     threshold: float
-    kind = "string"
+    kind = pa.large_string()
     size = None
 
     def scored(self, documents: Any, left: Ints, right: Ints) -> ScoredPairs:
@@ -65,7 +65,7 @@ class SlotComparison:
 
     slots: int
     threshold: float
-    kind = "binary"
+    kind = pa.large_binary()
 
     @property
     def size(self) -> int:
@@ -81,18 +81,17 @@ class SlotComparison:
         return a, b, np.where(same, SAME, similarity)
 
 
-LEFT, RIGHT = "left", "right"
-COLUMNS = [TARGET, ROW, TEXT, LEFT, RIGHT]
-"""What travels: the task it goes to; a document and its number, or else two arrays of numbers."""
-AT_ONCE = 64 << 20
+DOCUMENTS, SIZES, TEXTS = "documents", "sizes", "texts"
+COLUMNS = [TARGET, DOCUMENTS, SIZES, TEXTS, ROWS, WORDS]
+SCHEMA = f"{TARGET} int, " + ", ".join(f"{name} binary" for name in COLUMNS[1:])
+"""What travels: the task it goes to; the numbers of documents, their sizes, and the documents themselves end to end, so
+that Java has no row for each; or else two arrays of numbers."""
+AT_ONCE = 4 << 20
+"""Bytes of documents that travel together, about."""
+COPIED = 64 << 20
 """Bytes of documents that are sent in one go, about: one that goes to many tasks is copied for each of them."""
 PER_TASK = 32 << 20
 """Bytes of documents that a task compares, about; their sets take four times as much."""
-
-
-def schema_of(comparison: PairComparison) -> str:
-    """Return the columns of what travels, for Spark."""
-    return f"{TARGET} int, {ROW} bigint, {TEXT} {comparison.kind}, {LEFT} binary, {RIGHT} binary"
 
 
 def mean_size(corpus: Corpus, comparison: PairComparison) -> int:
@@ -105,17 +104,28 @@ def tasks_for(corpus: Corpus, pairs: int, size: int) -> int:
     return max(exchange.partitions(corpus.session, pairs), -(-size // PER_TASK))
 
 
-def with_documents(targets: Any, rows: Ints, values: Any) -> Any:
-    """Return documents, an Arrow array, as what travels."""
-    nothing = pa.nulls(len(rows), pa.binary())
-    return pa.RecordBatch.from_arrays([pa.array(targets), to_arrow(rows), values, nothing, nothing], COLUMNS)
+def with_documents(targets: NDArray[np.int32], rows: Ints, values: Any) -> Iterator[Any]:
+    """Yield documents, an Arrow array, as what travels: those that go to one task together."""
+    order = np.argsort(targets, kind="stable")
+    targets, rows = targets[order], rows[order]
+    taken = values.take(to_arrow(order)).cast(pa.large_binary())
+    offsets = np.frombuffer(taken.buffers()[1], np.int64)[: len(rows) + 1]
+    cuts = np.flatnonzero((np.diff(targets) != 0) | (np.diff(offsets[:-1] // AT_ONCE) != 0)) + 1
+    for start, stop in pairwise([0, *cuts.tolist(), len(rows)]):
+        size = int(offsets[stop] - offsets[start])
+        arrays = (
+            rows[start:stop].tobytes(),
+            np.diff(offsets[start : stop + 1]).tobytes(),
+            taken.buffers()[2].slice(int(offsets[start]), size).to_pybytes() if size else b"",
+        )
+        columns = [pa.array([targets[start]], pa.int32()), *(pa.array([one], pa.binary()) for one in arrays)]
+        yield pa.RecordBatch.from_arrays([*columns, *(pa.nulls(1, pa.binary()) for _ in (ROWS, WORDS))], COLUMNS)
 
 
-def with_numbers(parcels: Any, kind: str) -> Any:
+def with_numbers(parcels: Any) -> Any:
     """Return parcels as what travels."""
-    documents = pa.nulls(len(parcels), pa.string() if kind == "string" else pa.binary())
-    rows = pa.nulls(len(parcels), pa.int64())
-    return pa.RecordBatch.from_arrays([parcels.column(0), rows, documents, *parcels.columns[2:]], COLUMNS)
+    nothing = [pa.nulls(len(parcels), pa.binary())] * 3
+    return pa.RecordBatch.from_arrays([parcels.column(0), *nothing, *parcels.columns[2:]], COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -140,10 +150,10 @@ class Journeys:
         places = np.repeat(low - np.cumsum(times) + times, times) + np.arange(total)
         targets, chosen = self.targets[self.parts[places]], np.repeat(np.arange(len(rows)), times)
         sizes = np.asarray(pc.binary_length(values), np.int64)[chosen]
-        cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // AT_ONCE)) + 1
+        cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // COPIED)) + 1
         for start, stop in pairwise([0, *cuts.tolist(), total]):
             some = chosen[start:stop]
-            yield with_documents(targets[start:stop], rows[some], values.take(to_arrow(some)))
+            yield from with_documents(targets[start:stop], rows[some], values.take(to_arrow(some)))
 
 
 def sent_texts(batches: Iterator[Any], numbering: Any, route: Any) -> Iterator[Any]:
@@ -157,20 +167,20 @@ def sent_slots(batches: Iterator[Any], slots: int, route: Any) -> Iterator[Any]:
     """Send the signatures of a task, each after the fingerprint of its set."""
     ready()
     for batch in batches:
-        for row, unit, key in zip(*(batch.column(place) for place in range(3)), strict=True):
+        for row, unit, slot in zip(*(batch.column(place) for place in range(3)), strict=True):
             rows = np.frombuffer(row.as_buffer(), np.int64)
             wanted = np.flatnonzero(route.value.wanted(rows))
             if not len(wanted):
                 continue
             units = np.frombuffer(unit.as_buffer(), np.uint32).reshape(-1, UNIT)[wanted]
-            keys = np.frombuffer(key.as_buffer(), np.uint32).reshape(-1, slots)[wanted]
-            values = pa.array([one.tobytes() for one in np.concatenate([units, keys], axis=1)], pa.binary())
+            own = np.frombuffer(slot.as_buffer(), np.uint32).reshape(-1, slots)[wanted]
+            values = pa.array([one.tobytes() for one in np.concatenate([units, own], axis=1)], pa.binary())
             yield from route.value.sent(rows[wanted], values)
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """What came to a task: documents, some at a time, with their numbers; and two arrays of numbers."""
+    """What came to a task: documents, binary values, some at a time, with their numbers; and two arrays of numbers."""
 
     documents: list[tuple[Ints, Any]]
     left: Ints
@@ -182,10 +192,13 @@ class Arrived:
         documents = []
         left, right = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for batch in batches:
-            named = {name: batch.column(batch.schema.get_field_index(name)) for name in COLUMNS[1:]}
-            here = named[ROW].is_valid()
-            documents.append((np.asarray(named[ROW].filter(here), np.int64), named[TEXT].filter(here)))
-            for a, b in zip(named[LEFT].drop_null(), named[RIGHT].drop_null(), strict=True):
+            named = [batch.column(batch.schema.get_field_index(name)).drop_null() for name in COLUMNS[1:]]
+            for number, size, text in zip(*named[:3], strict=True):
+                rows = np.frombuffer(number.as_buffer(), np.int64)
+                offsets = np.concatenate([[0], np.cumsum(np.frombuffer(size.as_buffer(), np.int64))])
+                buffers = [None, pa.py_buffer(offsets), text.as_buffer()]
+                documents.append((rows, pa.Array.from_buffers(pa.large_binary(), len(rows), buffers)))
+            for a, b in zip(*named[3:], strict=True):
                 left.append(np.frombuffer(a.as_buffer(), np.int64))
                 right.append(np.frombuffer(b.as_buffer(), np.int64))
         return cls(documents, np.concatenate(left), np.concatenate(right))
@@ -201,8 +214,7 @@ def compared(batches: Iterator[Any], task: Any) -> Iterator[Any]:
     rows = np.concatenate([numbers for numbers, _ in here.documents])
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
-    wide = pa.large_string() if comparison.kind == "string" else pa.large_binary()
-    documents = pa.concat_arrays([values.cast(wide) for _, values in here.documents]).take(to_arrow(order))
+    documents = pa.concat_arrays([values for _, values in here.documents]).take(to_arrow(order)).view(comparison.kind)
     a, b = np.searchsorted(rows, here.left), np.searchsorted(rows, here.right)
     by = np.argsort(packed(a, b), kind="stable")
     a, b, score = comparison.scored(documents, a[by], b[by])

@@ -143,7 +143,7 @@ def deposit_vectors(
     more = [F.min(SIZE).alias("least"), F.max(SIZE).alias("most"), F.min(LOW).alias(LOW), F.max(HIGH).alias(HIGH)]
     sizes, numbering, begins = number_rows(frame, given, more)
     identity, aside = tuple(given.identity or ()), list(given.aside)
-    known = Deposit(frame, numbering, tuple(names), given.kind, identity, TEXT, 0, aside, given.broken)
+    known = Deposit(frame, numbering, tuple(names), given.kind, identity, TEXT, 0, aside, given.broken, step=step)
     if sum(sizes["broken"]):
         raise_first(known, begins, InputError, "")
     if not numbering.rows:

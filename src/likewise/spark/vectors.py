@@ -213,7 +213,7 @@ class VectorComparison:
 
     form: VectorForm
     within: float
-    kind = "binary"
+    kind = pa.large_binary()
 
     @property
     def size(self) -> int:

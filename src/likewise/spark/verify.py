@@ -23,11 +23,11 @@ from likewise.spark.exchange import Outbox, addresses, collected, shuffled
 from likewise.spark.large_pairs import opened_pairs, sorted_pairs
 from likewise.spark.store import Checkpoints
 from likewise.spark.travel import (
+    SCHEMA,
     Journeys,
     PairComparison,
     SlotComparison,
     mean_size,
-    schema_of,
     tasks_for,
     with_numbers,
 )
@@ -47,17 +47,16 @@ def verify(
     def make() -> Any:
         rows = np.unique(np.concatenate([left, right]))
         parts = tasks_for(corpus, len(left), len(rows) * mean_size(corpus, comparison))
-        schema = schema_of(comparison)
         targets = addresses(parts)
         of, journeys = _journeys(rows, left, right, parts)
         route = corpus.broadcast(Journeys(*journeys, targets))
         if isinstance(comparison, SlotComparison):
             sender = partial(travel.sent_slots, slots=comparison.slots, route=route)
-            documents = sketches.select("rows", "units", "keys").mapInArrow(sender, schema)
+            documents = sketches.select("rows", "units", "slots").mapInArrow(sender, SCHEMA)
         else:
             sender = partial(travel.sent_texts, numbering=corpus.shared_numbering, route=route)
-            documents = corpus.map_texts(sender, schema, rows)
-        pairs = corpus.session.createDataFrame(_pair_table(left, right, of, targets, comparison.kind), schema)
+            documents = corpus.map_texts(sender, SCHEMA, rows)
+        pairs = corpus.session.createDataFrame(_pair_table(left, right, of, targets), SCHEMA)
         whole = shuffled(documents.unionAll(pairs), parts)
         return whole.mapInArrow(partial(travel.compared, task=corpus.broadcast(comparison)), exchange.SCHEMA)
 
@@ -79,8 +78,8 @@ def _journeys(rows: Ints, left: Ints, right: Ints, parts: int) -> tuple[Ints, tu
     return of, (rows[(needed >> np.uint64(32)).astype(np.int64)], (needed & np.uint64(0xFFFFFFFF)).astype(np.int64))
 
 
-def _pair_table(left: Ints, right: Ints, of: Ints, targets: Any, kind: str) -> pa.Table:
+def _pair_table(left: Ints, right: Ints, of: Ints, targets: Any) -> pa.Table:
     """Return the pairs on their way to their tasks."""
     outbox = Outbox(targets, 0)
     sent = [*outbox.add(of, left, right.astype(np.uint64)), *outbox.sent()]
-    return pa.Table.from_batches([with_numbers(one, kind) for one in sent]).combine_chunks()
+    return pa.Table.from_batches([with_numbers(one) for one in sent]).combine_chunks()

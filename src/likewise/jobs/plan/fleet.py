@@ -53,11 +53,18 @@ TASK = 512e6
 """Bytes of memory of one task: part of a band to be sorted, or texts to be compared."""
 SORTING = 1.5
 """How much more sorting costs than measured, on parts of some millions of documents that leave the caches."""
+DRIVER = "driver"
+"""What the driver does between the steps of Spark."""
 SHORT = Banding(2, 2)
 """A signature so short that sketching with it measures the work on the text only."""
 BYTES_A_WORD = 6
 MEASURED = 4 << 20
 LONGEST = 1 << 20
+
+ON_DRIVER = 1 << 24
+"""Documents below which copies, equal sets and buckets meet on the driver: LARGE of spark/corpus.py."""
+READ_HERE = 1 << 30
+"""Bytes of text, in files, up to which the driver also compares candidates: READ_HERE of spark/corpus.py."""
 
 # What Spark sends, in bytes after compression.
 SPARK_DIGEST = 20  # the digest and the row of a document: 24 before compression, of which only the row has zeros
@@ -269,6 +276,16 @@ class SparkLoad:
         """The documents that have a candidate, if candidates are spread evenly."""
         return self.different * -math.expm1(-2 * self.candidates / max(1, self.different))
 
+    @property
+    def gathered(self) -> bool:
+        """Whether copies, equal sets and buckets meet on the driver."""
+        return self.documents < ON_DRIVER
+
+    @property
+    def compared_here(self) -> bool:
+        """Whether the driver reads and compares the documents of candidates."""
+        return self.gathered and self.text_bytes <= READ_HERE
+
     def shuffled(self) -> dict[str, int]:
         """Return the bytes that each step shuffles."""
         mean = self.text_bytes / max(1, self.documents)
@@ -279,24 +296,35 @@ class SparkLoad:
             "candidates": SPARK_ENTRY * self.different * self.banding.b,
             "verify": SPARK_TEXT * mean * self.involved + SPARK_PAIR * self.candidates,
         }
-        return {step: round(amount) for step, amount in sent.items()}
+        kept = [] if self.compared_here else ["verify"] if self.gathered else list(sent)
+        return {step: round(sent[step]) for step in kept}
 
     def work(self, here: Machine, speed: KernelSpeed) -> dict[str, float]:
-        """Return the seconds of one core that each step takes."""
+        """Return the seconds of one core that each step takes; what the driver does is one of them."""
         n, different, text, slots = self.documents, self.different, self.text_bytes, self.banding.slots
         sorting = different * self.banding.b * here.sort
         sketching = text * different / max(1, n) * speed.sketch + different * HASH * 1e-9 * slots * (
             1 + math.log(slots)
         )
         shingling = self.involved * text / max(1, n) * speed.shingle
-        steps = {
-            "read": text * PASS + n * ROW,
+        sketching += text * (PASS + 2 * SCAN)
+        meeting = {
             "copies": n * ROW,
-            "sketch": text * (PASS + 2 * SCAN) + sketching,
+            "sketch": sketching,
             "groups": different * here.sort,
             "buckets": sorting,
             "candidates": 2 * sorting + self.meetings * here.candidate,
-            "verify": text * PASS + shingling + self.candidates * self.shingles * here.match,
+        }
+        if self.gathered:
+            held = (n + different) * here.sort + sorting + self.meetings * here.candidate
+            meeting = {"sketch": sketching, DRIVER: held}
+        verifying = {"verify": text * PASS + shingling + self.candidates * self.shingles * here.match}
+        if self.compared_here:
+            meeting[DRIVER] += verifying.pop("verify")
+        steps = {
+            "read": text * PASS + n * ROW,
+            **meeting,
+            **verifying,
             "write": self.kept * text * COPY + 2 * n * ROW,
         }
         sent = self.shuffled()
@@ -312,7 +340,8 @@ class SparkLoad:
         for step, spent in work.items():
             amount = sent.get(step, 0)
             travel = amount / machines / network if machines > 1 else 0.0
-            steps[step] = SparkStep(STEP + spent / workers + travel, amount)
+            here_only = step == DRIVER
+            steps[step] = SparkStep(spent / cores if here_only else STEP + spent / workers + travel, amount)
         text, candidates, memory = round(self.text_bytes), round(self.candidates), round(cores * TASK_MEMORY)
         return SparkForecast(
             self.documents, self.different, text, self.shingles, self.banding, candidates, machines, cores, steps,

@@ -128,7 +128,8 @@ class SparkStep:
 
 @dataclass(frozen=True, repr=False)
 class SparkForecast:
-    """The forecast of `dedup` on Spark, by the steps of run.json, with `start` for all that comes before them.
+    """The forecast of `dedup` on Spark, by the steps of run.json, with `start` for all that comes before them and, of
+    fewer documents than are left on the cluster, `driver` for what the driver does between them.
 
     core_seconds: the time of all cores together, without waiting. memory: of one machine, beside Java's.
     """
