@@ -141,6 +141,55 @@ def test_what_signs_pass_over_counts_as_missed(tmp_path, measure, monkeypatch):
         all_same(index, naive, items[:5], k=10)
 
 
+def visited_rows(items, arrays, query, k, reach):
+    """The rows in the cells that a query visits, in rounds of 1, 8, 64 and all cells, each with the reach that the k
+    nearest so far allow."""
+    scale, origin = arrays["frame"][0], arrays["frame"][1:]
+    gaps = np.linalg.norm(arrays["centres"] - (query * scale - origin), axis=1)
+    near, rows, far = np.argsort(gaps), np.zeros(0, np.int64), np.inf
+    for first, last in ((0, 1), (1, 8), (8, 64), (64, len(gaps))):
+        for cell in near[first:last]:
+            if gaps[cell] <= gaps.min() + reach * far:
+                rows = np.append(rows, arrays["order"][arrays["ends"][cell] : arrays["ends"][cell + 1]].astype(int))
+        distances = np.sort(np.linalg.norm(items[rows] - query, axis=1))
+        far = scale * distances[k - 1] if len(distances) >= k else np.inf
+    return rows
+
+
+def test_cells_are_visited_in_rounds(tmp_path, monkeypatch):
+    monkeypatch.setattr(cell_tables, "ONE_CELL", 40)
+    items, queries = made("l2", 3000), made("l2", 40, seed=2)
+    arrays = cell_arrays(VectorRows("l2", [items]), 0.5, 1, 1)
+    assert len(arrays["centres"]) == 256
+    with Index.create(tmp_path / "index", measure="l2", recall=0.5, seed=1) as index:
+        index.add(None, items)
+        found = answers(index, queries, k=10)
+    missed = 0
+    for mine, query in zip(found, queries, strict=True):
+        rows = visited_rows(items, arrays, query.astype(np.float64), 10, arrays["reach"][0])
+        naive = NaiveVectors("l2")
+        naive.add(rows.tolist(), items[rows])
+        assert {id for id, _ in mine} == {id for id, _ in naive.query(query, k=10)}
+        missed += len(rows) < 1500
+    assert missed > 20, "most queries pass over most of the vectors"
+
+
+@pytest.mark.parametrize("width", [24, 70])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_queries_have_the_same_answers_together_and_alone(tmp_path, measure, width, monkeypatch):
+    """Whichever queries visit a cell at the same time; also where some answers are missed, and signs are asked."""
+    items, queries = made(measure, 9000, width), made(measure, 150, width, seed=2)
+    with Index.create(tmp_path / "index", measure=measure, recall=0.7, threads=2) as index:
+        index.add(None, items[:7000])
+        index.add(None, items[7000:])
+        for asked in ({"k": 10}, {"k": 3, "within": WITHIN[measure] * (width / 24) ** 0.5}):
+            alone = [answers(index, queries[i : i + 1], **asked)[0] for i in range(len(queries))]
+            assert answers(index, queries, **asked) == alone
+            with monkeypatch.context() as smaller:
+                smaller.setattr(cell_tables, "BATCH", 37)
+                assert answers(index, queries[::-1], **asked) == alone[::-1]
+
+
 @pytest.mark.parametrize("measure", MEASURES)
 def test_ties_are_in_the_order_of_addition(tmp_path, measure, cells):
     chance = np.random.default_rng(5)

@@ -39,12 +39,18 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 def inner(function: Callable[..., Any]) -> Any:
     """Like `kernel`, for a function that only kernels call: Python cannot, and it compiles in half the time."""
-    return _compiled(function, no_cpython_wrapper=True)
+    return _compiled(function, no_cpython_wrapper=True, _nrt=True)
+
+
+def borrowing(function: Callable[..., Any]) -> Any:
+    """Like `inner`, for a function that neither makes nor returns arrays: those that it is given or looks at parts of
+    are alive as long as it runs, and are not counted, which costs more than many a short loop."""
+    return _compiled(function, no_cpython_wrapper=True, _nrt=False)
 
 
 def summing(function: Callable[..., Any]) -> Any:
-    """Like `inner`, for a sum whose terms may be added in any order, and so by vector instructions."""
-    return _compiled(function, no_cpython_wrapper=True, fastmath={"reassoc", "contract"})
+    """Like `borrowing`, for a sum whose terms may be added in any order, and so by vector instructions."""
+    return _compiled(function, no_cpython_wrapper=True, _nrt=False, fastmath={"reassoc", "contract"})
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import inner, kernel, summing
+from likewise.kernels import borrowing, inner, kernel, summing
+from likewise.kernels.cell_visits import begin_round, next_visits, visits_of
 from likewise.kernels.distances import LARGE, SMALL
 from likewise.kernels.intrinsics import chunk_of, floats32, floats64, prefetch
 from likewise.kernels.pairs import is_worse, rise, sink
@@ -28,9 +29,6 @@ STEPS = 127.0
 """The largest code."""
 ROUNDING = 2.0**-24
 """The relative error of an operation in single precision."""
-LOOSE = 1e-5
-"""What is added to the reach of a query, relative to the distance of its nearest centre, for rounding."""
-
 LINE = 64
 """Bytes that are read from memory at a time."""
 
@@ -86,16 +84,6 @@ class CellHits(NamedTuple):
 
 
 @summing
-def squared_gap(a, b):
-    """Return the square of the distance of two vectors of single precision."""
-    total = np.float32(0)
-    for j in range(a.size):
-        gap = a[j] - b[j]
-        total += gap * gap
-    return total
-
-
-@summing
 def code_product(a, code):
     """Return the product of a vector and a code."""
     total = np.float32(0)
@@ -141,7 +129,7 @@ def gaps_of(a, b):
     return total
 
 
-@inner
+@borrowing
 def largest_of(a):
     """Return the largest component."""
     largest = 0.0
@@ -150,7 +138,7 @@ def largest_of(a):
     return largest
 
 
-@inner
+@borrowing
 def key_of(measure, query, vector):
     """Return the key of a query, of length 1 if angles are measured, and a vector."""
     if measure == L1:
@@ -172,7 +160,7 @@ def key_of(measure, query, vector):
     return total
 
 
-@inner
+@borrowing
 def radius_of(measure, key, scale):
     """Return a distance in the frame, given its key."""
     if measure == L1:
@@ -197,13 +185,13 @@ def key_at(measure, query, chunks, wide, row):
     return key_of(measure, query, floats32(chunks[low, CHUNK_ADDRESS] + 4 * n * place, n))
 
 
-@inner
+@borrowing
 def is_dead(dead, row):
     """Tell whether a row was removed."""
     return dead.size > 0 and (dead[row >> 3] >> np.uint8(row & 7)) & np.uint8(1) != 0
 
 
-@inner
+@borrowing
 def enter(hits, i, key, row, aim, bound):
     """Note an answer to query i; return the largest key that another may have."""
     count = hits.counts[i]
@@ -227,39 +215,13 @@ def enter(hits, i, key, row, aim, bound):
     return min(bound, -scores[0])
 
 
-@inner
+@borrowing
 def bound_of(hits, i, aim):
     """Return the largest key that an answer to query i may have."""
     return -hits.scores[i, 0] if aim.best > 0 and hits.counts[i] == aim.best else aim.most
 
 
-@inner
-def push_down(keys, names, place, count):
-    """Move an entry of a heap down, below every smaller one."""
-    key, name = keys[place], names[place]
-    while 2 * place + 1 < count:
-        child = 2 * place + 1
-        if child + 1 < count and keys[child + 1] < keys[child]:
-            child += 1
-        if not keys[child] < key:
-            break
-        keys[place], names[place] = keys[child], names[child]
-        place = child
-    keys[place], names[place] = key, name
-
-
-@inner
-def rank_cells(single, centres, gaps, cells):
-    """Make a heap of the cells, the one with the nearest centre on top; gaps: the distances of the centres."""
-    count = centres.shape[0]
-    for c in range(count):
-        gaps[c] = math.sqrt(squared_gap(single, centres[c]))
-        cells[c] = c
-    for place in range(count // 2 - 1, -1, -1):
-        push_down(gaps, cells, place, count)
-
-
-@inner
+@borrowing
 def limit_of(measure, radius, error, step, length, largest, width):
     """Return how far a code may be from a query, in steps: squared, but for L1. length: of the query, in steps."""
     apart = (radius + error) / step
@@ -270,25 +232,27 @@ def limit_of(measure, radius, error, step, length, largest, width):
 
 
 class ScanRoom(NamedTuple):
-    """Room for a query: in double precision, in single precision from a centre, turned, and for places of vectors."""
+    """Queries in the frame, in double precision and, turned, in single precision; and room for one of them: seen from a
+    centre, the places of vectors that it may be near to, and how its signs are compared."""
 
     here: Any
-    unit: Any
     turned: Any
+    unit: Any
     places: Any
     signs: Any
 
 
-@inner
-def fetch_codes(codes, places, count):
+@borrowing
+def fetch_codes(tables, places, count):
     """Begin to read some codes from memory, all of them at the same time."""
-    width = codes.shape[1]
+    width = tables.codes.shape[1]
     for k in range(count):
+        prefetch(tables.squares, places[k])
         for j in range(0, width, LINE):
-            prefetch(codes, places[k] * width + j)
+            prefetch(tables.codes, places[k] * width + j)
 
 
-@inner
+@borrowing
 def fetch_signs(tables, c):
     """Begin to read the signs of a cell, the next one."""
     start, stop = np.int64(tables.ends[c]), np.int64(tables.ends[c + 1])
@@ -305,56 +269,58 @@ def fetch_signs(tables, c):
         prefetch(tables.turned, place)
 
 
-@inner
-def near_places(c, start, first, size, gap, off, radius, each, tables, room):
-    """Note the places of a cell, of `size` from `first` on, whose signs do not say that they are too far."""
-    signs, width = room.signs, room.turned.size
+@borrowing
+def near_places(c, first, limit, each, off, tables, room):
+    """Note which places of a cell, from the first on, have estimates by signs within a limit; return how many."""
+    signs, width = room.signs, room.turned.shape[1]
     words = signs.places.shape[0]
+    start, stop = np.int64(tables.ends[c]), np.int64(tables.ends[c + 1])
+    size = BLOCK if stop - first > BLOCK else stop - first
     some = SignRoom(signs.levels, signs.places, signs.counts[:size], signs.least[:size])
-    stop = np.int64(tables.ends[c + 1])
     mine = tables.signs[start * words : stop * words]
     least_squares(mine, tables.spreads, tables.factors, first - start, first, each, width, off, some)
-    limit = np.float32(radius * radius - gap * gap)
     least, places = some.least, room.places
-    found = 0
+    count = 0
     for k in range(size):
-        places[found] = first + k
-        found += 1 if least[k] <= limit else 0
-    fetch_codes(tables.codes, places, found)
-    return found
+        if least[k] <= limit:
+            places[count] = first + k
+            count += 1
+    fetch_codes(tables, places, count)
+    return count
 
 
-@inner
-def scan_cell(i, query, c, gap, tables, aim, hits, bound, room):
-    """Compare a query with the vectors of a cell, by their signs first, if these are to be asked; return the largest
-    key that another answer may have. gap: the distance of the centre."""
+@borrowing
+def scan_cell(i, query, c, gap, tables, aim, hits, room):
+    """Compare a query with the vectors of a cell, by their signs first, if these are to be asked. gap: the distance of
+    the centre."""
     start, stop = np.int64(tables.ends[c]), np.int64(tables.ends[c + 1])
     if start >= stop or stop > tables.order.size:
-        return bound
-    here, unit, places = room.here, room.unit, room.places
+        return
+    here, unit, places = room.here[i], room.unit, room.places
     scale, step, error, width = tables.frame[0], tables.steps[c], tables.errors[c], here.size
+    bound = bound_of(hits, i, aim)
     radius = radius_of(aim.measure, bound, scale)
     signed = aim.doubt < np.inf and radius < np.inf
     off = each = np.float32(0)
     if signed:
         off = np.float32(aim.doubt * gap)
-        each = set_places(room.turned, tables.turned[c], room.signs.levels, room.signs.places)
+        each = set_places(room.turned[i], tables.turned[c], room.signs.levels, room.signs.places)
     largest = STEPS * math.sqrt(width)
     square, length, most = -1.0, 0.0, 0.0
     codes, squares, order = tables.codes, tables.squares, tables.order
     for first in range(start, stop, BLOCK):
-        size = BLOCK if stop - first > BLOCK else stop - first
-        found = size
+        count = BLOCK if stop - first > BLOCK else stop - first
         if signed:
-            found = near_places(c, start, first, size, gap, off, radius, each, tables, room)
-        if found > 0 and square < 0:
-            centre = tables.centres[c]
+            limit = np.float32(radius * radius - gap * gap)
+            count = near_places(c, first, limit, each, off, tables, room)
+        if count > 0 and square < 0:
+            centre, steps = tables.centres[c], 1.0 / step
             for j in range(width):
-                unit[j] = np.float32((here[j] - np.float64(centre[j])) / step)
+                unit[j] = np.float32((here[j] - np.float64(centre[j])) * steps)
             square = square_sum(unit)
             length = math.sqrt(square)
             most = limit_of(aim.measure, radius, error, step, length, largest, width)
-        for k in range(found):
+        for k in range(count):
             place = places[k] if signed else first + k
             if aim.measure == L1:
                 apart = np.float64(code_gap(unit, codes[place]))
@@ -372,72 +338,71 @@ def scan_cell(i, query, c, gap, tables, aim, hits, bound, room):
                 if bound < before:
                     radius = radius_of(aim.measure, bound, scale)
                     most = limit_of(aim.measure, radius, error, step, length, largest, width)
-    return bound
+
+
+@borrowing
+def begin_rounds(round_, visits, scale, aim, hits):
+    """Find how far each query goes in a round; tell whether any visits more cells."""
+    going = False
+    for i in range(visits.most.size):
+        radius = radius_of(aim.measure, bound_of(hits, i, aim), scale)
+        going |= begin_round(visits, round_, i, aim.reach * radius)
+    return going
 
 
 @kernel
 def ask_numbers(queries, tables, aim, hits):
     """Add the vectors of a segment that are near to queries to the answers, and drop those that are too many."""
-    count = tables.centres.shape[0]
-    width = queries.shape[1]
+    count, width = queries.shape
     scale = tables.frame[0]
-    gaps = np.empty(count)
-    cells = np.empty(count, np.int64)
-    single = np.empty(width, np.float32)
+    placed = np.empty((count, width), np.float32)
     room = ScanRoom(
-        np.empty(width), np.empty(width, np.float32), np.empty(width, np.float32), np.empty(BLOCK, np.int64),
+        np.empty((count, width)), placed, np.empty(width, np.float32), np.empty(BLOCK, np.int64),
         sign_room(width, BLOCK),
     )  # fmt: skip
-    signed = aim.doubt < np.inf
-    for i in range(queries.shape[0]):
-        query = queries[i]
+    for i in range(count):
         for j in range(width):
-            room.here[j] = query[j] * scale - tables.frame[j + 1]
-            single[j] = room.here[j]
-        rank_cells(single, tables.centres, gaps, cells)
-        if signed:
-            room.turned[:] = single
-            turn(tables.turns, room.turned)
-        nearest = gaps[0]
-        bound = bound_of(hits, i, aim)
-        left = count
-        while left > 0:
-            radius = radius_of(aim.measure, bound, scale)
-            if gaps[0] - nearest > aim.reach * radius + LOOSE * nearest:
-                break
-            gap, c = gaps[0], cells[0]
-            left -= 1
-            gaps[0], cells[0] = gaps[left], cells[left]
-            push_down(gaps, cells, 0, left)
-            if signed and left > 0:
-                fetch_signs(tables, cells[0])
-            bound = scan_cell(i, query, c, gap, tables, aim, hits, bound, room)
+            room.here[i, j] = queries[i, j] * scale - tables.frame[j + 1]
+            placed[i, j] = room.here[i, j]
+    visits = visits_of(placed, tables.centres)
+    if aim.doubt < np.inf:
+        for i in range(count):
+            turn(tables.turns, placed[i])
+    for round_ in range(visits.ends.shape[0]):
+        if not begin_rounds(round_, visits, scale, aim, hits):
+            break
+        side, (c, visitors) = 0, next_visits(visits, 0, visits.waiting[0])
+        while visitors > 0:
+            following, coming = next_visits(visits, c + 1, visits.waiting[1 - side])
+            if coming > 0 and aim.doubt < np.inf:
+                fetch_signs(tables, following)
+            for x in range(visitors):
+                i = visits.waiting[side, x]
+                scan_cell(i, queries[i], c, np.float64(visits.gaps[c, i]), tables, aim, hits, room)
+            side, c, visitors = 1 - side, following, coming
 
 
 @kernel
 def ask_bits(queries, tables, aim, hits):
     """Like `ask_numbers`, for rows of bits: cells hold the bits themselves."""
-    count, width = tables.centres.shape
-    gaps = np.empty(count)
-    cells = np.empty(count, np.int64)
-    single = np.empty(width, np.float32)
-    for i in range(queries.shape[0]):
-        query = queries[i]
+    count, width = queries.shape[0], tables.centres.shape[1]
+    placed, order = np.empty((count, width), np.float32), tables.order
+    for i in range(count):
         for j in range(width):
-            single[j] = np.float32(1) if (query[j >> 6] >> np.uint64(j & 63)) & np.uint64(1) else np.float32(-1)
-        rank_cells(single, tables.centres, gaps, cells)
-        nearest = gaps[0]
-        bound = bound_of(hits, i, aim)
-        left = count
-        while left > 0:
-            if gaps[0] - nearest > aim.reach * radius_of(HAMMING, bound, 1.0) + LOOSE * nearest:
-                break
-            c = cells[0]
-            for place in range(tables.ends[c], min(np.int64(tables.ends[c + 1]), tables.order.size)):
-                key = np.float64(differing_bits(query, tables.words[place]))
-                row = np.int64(tables.order[place])
-                if key <= bound and row < tables.order.size and not is_dead(tables.dead, row):
-                    bound = enter(hits, i, key, tables.first + row, aim, bound)
-            left -= 1
-            gaps[0], cells[0] = gaps[left], cells[left]
-            push_down(gaps, cells, 0, left)
+            flag = (queries[i, j >> 6] >> np.uint64(j & 63)) & np.uint64(1)
+            placed[i, j] = np.float32(1) if flag else np.float32(-1)
+    visits = visits_of(placed, tables.centres)
+    for round_ in range(visits.ends.shape[0]):
+        if not begin_rounds(round_, visits, 1.0, aim, hits):
+            break
+        c, visitors = next_visits(visits, 0, visits.waiting[0])
+        while visitors > 0:
+            for x in range(visitors):
+                i = visits.waiting[0, x]
+                bound = bound_of(hits, i, aim)
+                for place in range(tables.ends[c], min(np.int64(tables.ends[c + 1]), order.size)):
+                    key = np.float64(differing_bits(queries[i], tables.words[place]))
+                    row = np.int64(order[place])
+                    if key <= bound and row < order.size and not is_dead(tables.dead, row):
+                        bound = enter(hits, i, key, tables.first + row, aim, bound)
+            c, visitors = next_visits(visits, c + 1, visits.waiting[0])

@@ -51,12 +51,13 @@ NEIGHBOURS = (10, 100)
 """Numbers of neighbours for which the reach is found: the first is for queries for no more than that."""
 ALL = 2.0
 """The reach with which nothing is missed."""
-BATCH = 128
-"""Queries that a thread answers in one call."""
+BATCH = 512
+"""Queries that a thread answers in one call, at most: those that visit a cell read it from memory once."""
 ROOM = 64
 """Answers to a query for which there is room at first, where all are asked for."""
 HELD = 1 << 22
-"""Answers for which a thread has room; with more to each query, fewer queries are answered in a call."""
+"""Answers, or distances of centres, for which a thread has room; with more to each query, fewer are answered in a
+call."""
 SIGNED = 64
 """The fewest components of which signs tell much."""
 TURNS = 3
@@ -323,7 +324,8 @@ def near_vectors(
     vectors: returns those of rows of the index. best: the most answers to each query, 0 for all.
     """
     room = best or ROOM
-    batch = max(1, min(BATCH, HELD // room))
+    each = max([room, *(len(segment.centres) for segment, *_ in tables)])
+    batch = max(1, min(BATCH, HELD // each, -(-len(space) // threads)))
     most = math.inf if within is None else _key(space.measure, within)
     queries = _ready(space)
 
