@@ -172,6 +172,29 @@ def best_partners(left, right, scores, records):
 
 
 @kernel
+def sums_by_level(levels, worth, sums):
+    """Add what every pair is worth to the sum of its level; a missing value, level -1, is left out."""
+    for p in range(levels.size):
+        if levels[p] >= 0:
+            sums[levels[p]] += worth[p]
+
+
+@kernel
+def level_worth(levels, rarity, worth, equal, usual, part, out):
+    """Write what the level of each pair is worth, 0 if it is missing (-1).
+
+    At the level `equal`, that is more by `part` of how much rarer the value is than the `usual` one; both are float32.
+    """
+    for p in range(levels.size):
+        level = levels[p]
+        out[p] = worth[level] if level >= 0 else 0.0
+        if level == equal:
+            rarer = rarity[p] - usual
+            if not np.isnan(rarer):
+                out[p] += part * rarer
+
+
+@kernel
 def sharing(keys, since):
     """Return the rows whose key one of the rows from `since` on has, key 0 excepted, and a few others by chance.
 
