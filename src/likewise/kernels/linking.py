@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashing import U0, U1, U6, U63, mix
+from likewise.kernels.hashing import U1, U6, U63, mix
 from likewise.kernels.intrinsics import prefetch
 from likewise.kernels.sorting import run_end
 
@@ -80,41 +80,6 @@ def two_best(side, scores, records):
         elif scores[p] > second[record]:
             second[record] = scores[p]
     return place, second
-
-
-@kernel
-def band_keys(codes, offsets, terms_, bands, rows, seeds, keys, marks):
-    """Write for every record a key for each band of each seed, made of `rows` minima of its terms, each of its own bin.
-
-    A band with an empty bin has key 0. `marks` gets a byte of every minimum (0: none). Terms are well-mixed hashes, so
-    that their products with an odd number from the seed are as good as hashed again; all seeds are used in one go, as
-    a minimum waits for the one before in its bin.
-    """
-    wide = bands * rows
-    bins = np.uint64(wide)
-    low = np.empty(seeds.size * wide, np.uint64)
-    high = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for i in range(codes.shape[0]):
-        low[:] = high
-        for f in range(codes.shape[1]):
-            v = codes[i, f]
-            if v >= 0:
-                for t in range(offsets[v], offsets[v + 1]):
-                    for s in range(seeds.size):
-                        h = terms_[t] * (seeds[s] | U1)
-                        place = np.int64(((h >> np.uint64(40)) * bins) >> np.uint64(24)) + s * wide
-                        low[place] = min(h, low[place])
-        for b in range(seeds.size * bands):
-            key = np.uint64(b % bands + 1)
-            whole = True
-            for r in range(b * rows, (b + 1) * rows):
-                h = low[r]
-                if h == high:
-                    whole = False
-                else:
-                    marks[i, r] = h % np.uint64(255) + U1
-                key = mix(key ^ h)
-            keys[i, b] = (key >> np.uint64(33)) + U1 if whole else U0
 
 
 @kernel

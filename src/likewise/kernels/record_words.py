@@ -101,53 +101,58 @@ def _write_grams(data, first, stop, out, at, write):
     return n
 
 
-@kernel
-def terms(data, offsets, grams, out, ends, write):
-    """Hash the words of every value and, with grams, the three-letter pieces of its words; count or write them.
+@inner
+def write_terms(data, p, stop, grams, out, n, write):
+    """Hash the words of a value and, with grams, the three-letter pieces of its words; count or write them.
 
     Words joined by punctuation without a blank and with a digit among them ("ps-lx350h") are also hashed as one. The
-    terms of value i, if `write`, go to out[ends[i] : ends[i + 1]]; `ends` is written either way. A value of n bytes has
-    at most 2 n terms with grams, and n without.
+    terms, if `write`, go to out[n] and the places after it; return the place after the last. A value of n bytes has at
+    most 2 n terms with grams, and n without.
     """
+    while p < stop:
+        while p < stop and data[p] <= SPACE:
+            p += 1
+        whole, parts, digit = FNV, 0, False
+        while p < stop and data[p] > SPACE:
+            if not is_word(data[p]):
+                p += 1
+                continue
+            first, h, plain = p, FNV, True
+            while p < stop and is_word(data[p]):
+                byte = np.uint64(data[p])
+                h, whole = (h ^ byte) * FNV_PRIME, (whole ^ byte) * FNV_PRIME
+                digit = digit or data[p] <= NINE
+                plain = plain and data[p] < 128
+                p += 1
+            parts += 1
+            if write:
+                out[n] = mix(h ^ TOKEN)
+            n += 1
+            if grams and not plain:
+                n += _write_grams(data, first, p, out, n, write)
+            elif grams:  # the same for letters of one byte, most of all
+                if write:
+                    before, here = EDGE, np.uint64(data[first])
+                    for q in range(first + 1, p + 1):
+                        after = np.uint64(data[q]) if q < p else EDGE
+                        g = (((FNV ^ before) * FNV_PRIME ^ here) * FNV_PRIME ^ after) * FNV_PRIME
+                        out[n + q - first - 1] = mix(g ^ GRAM)
+                        before, here = here, after
+                n += p - first
+        if parts > 1 and digit:
+            if write:
+                out[n] = mix(whole ^ TOKEN)
+            n += 1
+    return n
+
+
+@kernel
+def terms(data, offsets, grams, out, ends, write):
+    """Write the terms of every value, or only count them; those of value i are out[ends[i] : ends[i + 1]]."""
     n = 0
     ends[0] = 0
     for i in range(offsets.size - 1):
-        p = offsets[i]
-        stop = offsets[i + 1]
-        while p < stop:
-            while p < stop and data[p] <= SPACE:
-                p += 1
-            whole, parts, digit = FNV, 0, False
-            while p < stop and data[p] > SPACE:
-                if not is_word(data[p]):
-                    p += 1
-                    continue
-                first, h, plain = p, FNV, True
-                while p < stop and is_word(data[p]):
-                    byte = np.uint64(data[p])
-                    h, whole = (h ^ byte) * FNV_PRIME, (whole ^ byte) * FNV_PRIME
-                    digit = digit or data[p] <= NINE
-                    plain = plain and data[p] < 128
-                    p += 1
-                parts += 1
-                if write:
-                    out[n] = mix(h ^ TOKEN)
-                n += 1
-                if grams and not plain:
-                    n += _write_grams(data, first, p, out, n, write)
-                elif grams:  # the same for letters of one byte, most of all
-                    if write:
-                        before, here = EDGE, np.uint64(data[first])
-                        for q in range(first + 1, p + 1):
-                            after = np.uint64(data[q]) if q < p else EDGE
-                            g = (((FNV ^ before) * FNV_PRIME ^ here) * FNV_PRIME ^ after) * FNV_PRIME
-                            out[n + q - first - 1] = mix(g ^ GRAM)
-                            before, here = here, after
-                    n += p - first
-            if parts > 1 and digit:
-                if write:
-                    out[n] = mix(whole ^ TOKEN)
-                n += 1
+        n = write_terms(data, offsets[i], offsets[i + 1], grams, out, n, write)
         ends[i + 1] = n
 
 

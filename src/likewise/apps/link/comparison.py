@@ -26,11 +26,11 @@ from likewise.apps.link.agreement import (
     alikeness,
     joined_parts,
 )
-from likewise.apps.link.fields import Field, Floats, as_numbers, rarity
+from likewise.apps.link.fields import Codes, Field, Floats, as_numbers, rarity
 from likewise.apps.link.points import INITIAL, letters_in, pair_points, penalised
 from likewise.apps.link.synonyms import KINDS, Nicknames, Synonyms, synonyms_for
-from likewise.apps.link.terms import WeightedTerms, all_codes, hashed, numbered_words, term_counts
-from likewise.base.arrays import Hashes, Ints
+from likewise.apps.link.terms import WeightedTerms, all_codes, numbered_words
+from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.parallel import all_at_once, in_order
 from likewise.base.runlog import Tick
@@ -89,9 +89,10 @@ class FieldComparer:
         def prepare(field: Field) -> _Prepared:
             return _Prepared(field, similarity_of(field, nicknames, room), rarity(field).astype(np.float32))
 
-        tasks: list[Callable[[], _Prepared | None]] = [number, *(partial(prepare, field) for field in fields)]
-        done = all_at_once(tasks, threads)
-        self._fields = [one for one in done if one is not None]
+        largest = sorted(range(len(fields)), key=lambda place: (not fields[place].long, -len(fields[place].texts)))
+        tasks: list[Callable[[], _Prepared | None]] = [*(partial(prepare, fields[place]) for place in largest), number]
+        prepared = dict(zip(largest, all_at_once(tasks, threads), strict=False))
+        self._fields = [one for place in range(len(fields)) if (one := prepared[place]) is not None]
 
     def compare(self, left: Ints, right: Ints, strict: bool | None = None) -> list[FieldAgreement]:
         """Return the agreement of every field and of all text.
@@ -224,7 +225,7 @@ def _by_terms(field: Field, room: int) -> Similarity:
     """Return the cosine of the weighted terms of values; the terms are kept if `room` bytes are enough for them."""
     starts = range(0, len(field.folded), VALUES_AT_ONCE)
     spans = [slice(start, start + VALUES_AT_ONCE) for start in starts]
-    whole = int(term_counts(field.folded).sum())
+    whole = int(field.term_counts.sum())
     kept = whole * TERM_BYTES <= room
     if kept:
         spans = [slice(0, len(field.folded))]
@@ -278,16 +279,18 @@ class _Bags:
 
     offsets: Ints
     terms: Hashes
-    counts: Ints
+    counts: Codes
 
 
 def _bagged(field: Field, chosen: slice | Ints) -> _Bags:
     """Return the terms of some of the values of a field."""
     folded = field.folded[chosen] if isinstance(chosen, slice) else field.folded.take(pa.array(chosen))
-    values = hashed(folded, True)
-    terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
+    whole = int(field.term_counts[chosen].sum())
+    values = TextChunk.from_arrow(folded)
+    terms, counts = np.empty(whole, np.uint64), np.empty(whole, np.int32)
     offsets = np.zeros(len(values.offsets), np.int64)
-    n = record_terms.bag(values.offsets, values.terms, terms, counts, offsets)
+    most = 2 * int(np.diff(values.offsets).max(initial=0))
+    n = record_terms.bag_values(values.data, values.offsets, most, terms, counts, offsets)
     return _Bags(offsets, terms[:n], counts[:n])
 
 

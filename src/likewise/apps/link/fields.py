@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.apps.link.terms import HashedTerms, hashed, text_hashes
+from likewise.apps.link.terms import HashedTerms, hashed, term_counts, text_hashes
 from likewise.base.arrays import Ints, TextChunk
 from likewise.errors import ParameterError
 from likewise.kernels import record_words
@@ -139,6 +139,11 @@ class Field:
     def grams(self) -> HashedTerms:
         """The hashed words and character trigrams of the values, eight bytes per letter; they are not kept."""
         return hashed(self.folded, True)
+
+    @cached_property
+    def term_counts(self) -> Ints:
+        """The number of words and character trigrams of each value."""
+        return term_counts(self.folded)
 
     def batches(self) -> Iterator[list[str]]:
         """Yield the distinct values in lists of a size that fits in memory."""

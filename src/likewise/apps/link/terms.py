@@ -100,18 +100,6 @@ def term_counts(folded: pa.Array, grams: bool = True) -> Ints:
     return np.diff(ends)
 
 
-def batch_terms(fields: list[Field], rows: slice) -> tuple[NDArray[np.int32], HashedTerms]:
-    """Return the values of some records, numbered among themselves (-1: missing), and the terms of these values."""
-    columns, parts, start = [], [], 0
-    for field in fields:
-        used, places = np.unique(field.codes[rows], return_inverse=True)
-        missing = int(len(used) > 0 and used[0] < 0)
-        columns.append(np.where(places >= missing, places - missing + start, -1).astype(np.int32))
-        parts.append(hashed(field.folded.take(pa.array(used[missing:])), True))
-        start += len(used) - missing
-    return np.ascontiguousarray(np.stack(columns, axis=1)), joined(parts)
-
-
 def joined(parts: list[HashedTerms]) -> HashedTerms:
     """Return the terms of the values of several fields, one field after another."""
     ends = np.cumsum([0, *(len(part.terms) for part in parts)])
@@ -182,17 +170,15 @@ class NumberedWords:
 
 def numbered_words(fields: list[Field]) -> NumberedWords:
     """Return the words of the values of all fields, one field after another."""
-    parts = [part for field in fields for part in in_parts(field.folded)]
-    sizes = np.concatenate([np.zeros(1, np.int64), *(term_counts(part, grams=False) for part in parts)])
-    offsets = np.cumsum(sizes)
-    del sizes
-    numbers = np.empty(int(offsets[-1]), np.int32)
-    table, known, count, start = np.zeros(1 << 16, np.uint64), np.full(1 << 16, -1, np.int32), 0, 0
-    for part in parts:
-        words = hashed(part, False).terms
-        table, known, count = kernels.number_terms(words, numbers[start : start + len(words)], table, known, count)
-        start += len(words)
+    table, known, count = np.zeros(1 << 16, np.uint64), np.full(1 << 16, -1, np.int32), 0
+    sizes, found = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)]
+    for part in (part for field in fields for part in in_parts(field.folded)):
+        words = hashed(part, False)
+        sizes.append(np.diff(words.offsets))
+        found.append(np.empty(len(words.terms), np.int32))
+        table, known, count = kernels.number_terms(words.terms, found[-1], table, known, count)
     del table, known
+    offsets, numbers = np.cumsum(np.concatenate(sizes)), np.concatenate(found)
     frequency = np.zeros(count, np.int64)
     kernels.add_counts(offsets, numbers, np.concatenate([field.counts for field in fields]), frequency)
     records = len(fields[0].codes)
