@@ -11,6 +11,8 @@ from likewise.kernels.intrinsics import prefetch
 from likewise.kernels.record_words import write_terms
 from likewise.kernels.sorting import sort_values
 
+MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
+
 FEW_TERMS = 64
 """Terms of a row, at most, that are sorted by comparing each with each."""
 
@@ -194,6 +196,27 @@ def records_having(wanted, offsets, terms_, counts):
                 last[number] = i
                 found[number] += counts[i]
     return found
+
+
+@kernel
+def joint_keys(first, second, part, keys, owners):
+    """Write the keys of rows by their values in two columns, given as hashes, 0 for none; return how many there are.
+
+    Rows that lack a value are left out, and of all keys only one of `part` is written, with its row among the `owners`.
+    Without rows, the second column does not count.
+    """
+    n = 0
+    for i in range(first.size):
+        if first[i] and (second.size == 0 or second[i]):
+            key = first[i] * MIX
+            key ^= key >> SHIFT
+            if second.size:
+                key = (key ^ second[i]) * MIX
+                key ^= key >> SHIFT
+            if ((key * MIX) >> np.uint64(40)) % part == 0:
+                keys[n], owners[n] = key, i
+                n += 1
+    return n
 
 
 @kernel

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.apps.link.terms import HashedTerms, hashed, term_counts, text_hashes
-from likewise.base.arrays import Ints, TextChunk
+from likewise.apps.link.terms import HashedTerms, hashed, named, term_counts, text_hashes
+from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.errors import ParameterError
 from likewise.kernels import record_words
 
@@ -122,8 +122,8 @@ class Field:
     """A column of all records, those of the second table after those of the first: the distinct values and their codes.
 
     `codes` are indices into `texts`, the distinct values in one spelling; -1 for a missing value. `folded` are the
-    values with their punctuation. `counts` are the records with each value, `words` is the average number of words.
-    `unlisted` records have values that were left out (`values_of`).
+    values with their punctuation, `hashes` those of `texts`. `counts` are the records with each value, `words` is the
+    average number of words. `unlisted` records have values that were left out (`values_of`).
     """
 
     name: str
@@ -131,6 +131,7 @@ class Field:
     codes: Codes
     texts: pa.Array
     folded: pa.Array
+    hashes: Hashes
     counts: Ints
     words: float
     unlisted: int = 0
@@ -300,7 +301,7 @@ def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None, miss
         encoded = encoded.combine_chunks()
     folded = fold(encoded.dictionary)
     if kind is None:
-        seen = _drawn(folded, pc.invert(pc.is_in(folded, missing.folded)))
+        seen = _drawn(text_hashes(folded), pc.invert(pc.is_in(folded, missing.folded)))
         counts = np.bincount(encoded.indices.drop_null().to_numpy(), minlength=len(folded))[seen]
         kind = guess(name, folded.take(seen).to_pylist(), counts)
     written = spelled(folded, kind)
@@ -312,17 +313,18 @@ def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None, miss
     first[places[::-1][places[::-1] >= 0]] = np.flatnonzero(places >= 0)[::-1]
     texts = merged.dictionary
     counts = np.bincount(codes[codes >= 0], minlength=len(texts)).astype(np.int64)
-    chosen = texts.take(_drawn(texts)).to_pylist()
+    hashes = text_hashes(texts)
+    chosen = texts.take(_drawn(hashes)).to_pylist()
     words = sum(len(value.split()) for value in chosen) / max(1, len(chosen))
     folded = folded.take(pa.array(first))
-    return Field(name, kind, codes, texts, texts if folded.equals(texts) else folded, counts, words)
+    return Field(name, kind, codes, texts, texts if folded.equals(texts) else folded, hashes, counts, words)
 
 
-def _drawn(texts: pa.Array, wanted: pa.Array | None = None) -> pa.Array:
+def _drawn(hashes: Hashes, wanted: pa.Array | None = None) -> pa.Array:
     """Return the places of SAMPLE of the wanted texts at most, in whatever order they are: those of least hash."""
-    places = np.arange(len(texts)) if wanted is None else np.flatnonzero(wanted)
+    places = np.arange(len(hashes)) if wanted is None else np.flatnonzero(wanted)
     if len(places) > SAMPLE:
-        hashes = text_hashes(texts)[places]
+        hashes = named(hashes[places])
         places = places[hashes <= np.partition(hashes, SAMPLE)[SAMPLE]]
     return pa.array(places)
 
@@ -357,7 +359,8 @@ def among(field: Field, *codes: Ints) -> tuple[Field, list[Ints]]:
     used, places = np.unique(np.concatenate(codes), return_inverse=True)
     taken = pa.array(used)
     texts, folded = field.texts.take(taken), field.folded.take(taken)
-    few = replace(field, codes=places.astype(np.int32), texts=texts, folded=folded, counts=field.counts[used])
+    hashes, counts = field.hashes[used], field.counts[used]
+    few = replace(field, codes=places.astype(np.int32), texts=texts, folded=folded, hashes=hashes, counts=counts)
     return few, np.split(places.astype(np.int64), np.cumsum([len(some) for some in codes])[:-1])
 
 
@@ -376,7 +379,8 @@ def values_of(field: Field, records: Ints) -> Field:
     taken, counts = pa.array(used), field.counts[used]
     texts, folded = field.texts.take(taken), field.folded.take(taken)
     unlisted = field.present - int(counts.sum())
-    return replace(field, codes=places[field.codes], texts=texts, folded=folded, counts=counts, unlisted=unlisted)
+    few = replace(field, texts=texts, folded=folded, hashes=field.hashes[used], counts=counts, unlisted=unlisted)
+    return replace(few, codes=places[field.codes])
 
 
 def without_values(field: Field, values: Ints) -> Field:

@@ -15,6 +15,7 @@ from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.kernels import record_terms as kernels
 from likewise.kernels.hashing import hash_strings
 from likewise.kernels.record_words import terms as write_terms
+from likewise.kernels.sorting import stable_order
 
 if TYPE_CHECKING:
     from likewise.apps.link.fields import Field
@@ -48,20 +49,25 @@ class WeightedTerms:
 MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 
-def value_hashes(field: Field) -> Hashes:
-    """Return a hash of each value of a field, by its text and the name of the field, and 0 for a missing one, last."""
-    return np.append(text_hashes(field.texts, field.name), np.uint64(0))
+def row_hashes(field: Field) -> Hashes:
+    """Return a hash of the value of each record in a field, by text and name of the field; 0 without a value."""
+    return np.append(named(field.hashes, field.name), np.uint64(0))[field.codes]
 
 
-def text_hashes(texts: pa.Array, name: str = "") -> Hashes:
-    """Return a hash of each text, another one for each name."""
+def text_hashes(texts: pa.Array) -> Hashes:
+    """Return a hash of each text."""
     found = np.zeros(len(texts), np.uint64)
     if len(texts):
         chunk = TextChunk.from_arrow(texts)
         hash_strings(chunk.data, chunk.offsets, found)
-        found = (found ^ np.uint64(zlib.crc32(name.encode()))) * MIX
-        found ^= found >> SHIFT
-        found *= MIX
+    return found
+
+
+def named(hashes: Hashes, name: str = "") -> Hashes:
+    """Return other hashes for each name."""
+    found = (hashes ^ np.uint64(zlib.crc32(name.encode()))) * MIX
+    found ^= found >> SHIFT
+    found *= MIX
     return found
 
 
@@ -69,8 +75,14 @@ def content_keys(fields: Sequence[Field], records: int) -> Hashes:
     """Return a hash of each record that follows from its values alone, in whatever order the fields are."""
     keys = np.zeros(records, np.uint64)
     for one in fields:
-        keys += value_hashes(one)[one.codes]
+        keys += row_hashes(one)
     return keys
+
+
+def content_order(keys: Hashes, border: int) -> Ints:
+    """Return the records ordered by the hashes of their content, those of the first table first."""
+    order = stable_order(keys)
+    return np.concatenate([order[order < border], order[order >= border]]) if border else order
 
 
 def in_parts(folded: pa.Array) -> list[pa.Array]:
