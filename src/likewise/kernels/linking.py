@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from likewise.kernels import inner, kernel
@@ -134,6 +136,72 @@ def best_partners(left, right, scores, records):
         best[left[p]] = max(best[left[p]], scores[p])
         best[right[p]] = max(best[right[p]], scores[p])
     return best
+
+
+@kernel
+def paired_values(codes, starts, left, right, values, same):
+    """Write for every field the values of both records of each pair, -1 for none, and in how many fields both agree.
+
+    A row of `codes` has the values of a record, each field's from its start on: values[f] are two rows of places in
+    field f.
+    """
+    fields = codes.shape[1]
+    for p in range(left.size):
+        if p + 2 * AHEAD < left.size:
+            prefetch(codes, left[p + 2 * AHEAD] * fields)
+            prefetch(codes, right[p + 2 * AHEAD] * fields)
+        same[p] = 0
+        for f in range(fields):
+            a, b = codes[left[p], f], codes[right[p], f]
+            values[f, 0, p] = a - starts[f] if a >= 0 else -1
+            values[f, 1, p] = b - starts[f] if b >= 0 else -1
+            same[p] += a >= 0 and a == b
+
+
+@kernel
+def different_values(values):
+    """Return the values of those pairs that have two different ones."""
+    n = 0
+    left, right = np.empty(values.shape[1], np.int64), np.empty(values.shape[1], np.int64)
+    for p in range(values.shape[1]):
+        a, b = values[0, p], values[1, p]
+        left[n], right[n] = a, b
+        n += a >= 0 and b >= 0 and a != b
+    return left[:n], right[:n]
+
+
+class PairLevels(NamedTuple):
+    """What a field of pairs is written to: similarity, level and rarity, and which pairs are doubtful in it."""
+
+    similarity: Any
+    level: Any
+    rarity: Any
+    doubtful: Any
+
+
+@kernel
+def value_levels(values, found, rarity, steps, below, likely, loose, out):
+    """Write the agreement of the values of each pair, of which `found` has the similarities of different ones in turn.
+
+    Different values have the levels 0 to steps - 1, identical ones have level `steps`, and the rarity of the value;
+    -1 and NaN stand for missing. Of `likely` pairs, values less similar than `below` are doubtful and, if `loose`,
+    those that one record lacks.
+    """
+    d = 0
+    for p in range(values.shape[1]):
+        a, b = values[0, p], values[1, p]
+        similarity, level, worth, doubt = np.nan, -1, np.float32(np.nan), False
+        if a < 0 or b < 0:
+            doubt = loose and (a >= 0 or b >= 0)
+        elif a == b:
+            similarity, level, worth = 1.0, steps, rarity[a]
+        else:
+            similarity = found[d]
+            level = int(min(similarity * steps, steps - 1.0)) if similarity > 0.0 else 0
+            doubt = similarity < below
+            d += 1
+        out.similarity[p], out.level[p], out.rarity[p] = similarity, level, worth
+        out.doubtful[p] = doubt and likely[p]
 
 
 @kernel

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from likewise.apps.link.agreement import (
     ALL_TEXT,
-    EQUAL,
     PARTS,
     STEPS,
     CandidateAgreement,
@@ -36,6 +35,7 @@ from likewise.base.parallel import all_at_once, in_order
 from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
 from likewise.kernels import record_terms, record_words
+from likewise.kernels.linking import PairLevels
 
 BATCH = 1 << 17
 """Pairs compared at a time: enough for the kernels, few enough for the memory of one thread."""
@@ -79,6 +79,7 @@ class FieldComparer:
         budget: Budget = UNLIMITED,
     ) -> None:
         self._codes = all_codes(fields)
+        self._starts = np.cumsum([0, *(len(field.texts) for field in fields)])
         self._rows = rows
         self._threads = threads
         room = budget.sets // max(1, sum(field.long for field in fields))
@@ -136,26 +137,18 @@ class FieldComparer:
         return in_order(lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads)
 
     def _batch(self, left: Ints, right: Ints, strict: bool) -> list[FieldAgreement]:
-        codes = (one.field.codes for one in self._fields)
-        sides = [(column[left].astype(np.int64), column[right].astype(np.int64)) for column in codes]
-        likely = np.ones(len(left), bool)
-        if strict:
-            likely = np.sum([(a >= 0) & (a == b) for a, b in sides], axis=0) >= 2
+        values = np.empty((len(self._fields), 2, len(left)), np.int32)
+        same = np.empty(len(left), np.int8)
+        kernels.paired_values(self._codes, self._starts, left, right, values, same)
+        likely = same >= 2 if strict else np.ones(len(left), bool)
         found: list[FieldAgreement] = []
-        doubtful = np.zeros((len(left), len(sides)), bool)
-        for place, (one, (a, b)) in enumerate(zip(self._fields, sides, strict=True)):
-            missing = (a < 0) | (b < 0)
-            equal = ~missing & (a == b)
-            similarity = np.where(missing, np.nan, 1.0)
-            differ = np.flatnonzero(~missing & ~equal)
-            similarity[differ] = one.similarity(a[differ], b[differ])
-            level = np.minimum(np.nan_to_num(similarity) * STEPS, STEPS - 1).astype(np.int8)
-            level[equal] = EQUAL
-            level[missing] = -1
-            absent = missing & ((a >= 0) | (b >= 0)) & (not strict)
-            doubtful[:, place] = likely & (absent | (~missing & (similarity < DOUBTFUL)))
-            worth = np.where(equal, one.rarity[a], np.float32(np.nan))
-            found.append(FieldAgreement(one.field.name, one.field.kind, similarity.astype(np.float32), level, worth))
+        doubtful = np.zeros((len(self._fields), len(left)), bool)
+        for one, sides, doubts in zip(self._fields, values, doubtful, strict=True):
+            similar = one.similarity(*kernels.different_values(sides))
+            level, halves = np.empty(len(left), np.int8), np.empty((2, len(left)), np.float32)
+            out = PairLevels(halves[0], level, halves[1], doubts)
+            kernels.value_levels(sides, similar, one.rarity, STEPS, DOUBTFUL, likely, not strict, out)
+            found.append(FieldAgreement(one.field.name, one.field.kind, halves[0], level, halves[1]))
         if len(self._fields) > 1:
             self._search_elsewhere(found, left, right, doubtful)
         if self._rows is not None:
@@ -172,9 +165,9 @@ class FieldComparer:
         """Give the levels of values in the wrong field to doubtful values that are found in one."""
         words = self._words
         stamps = np.zeros(len(words.rarity), np.int32)
-        rows = np.flatnonzero(doubtful.any(axis=1))
+        rows = np.flatnonzero(doubtful.any(axis=0))
         values = (self._codes, words.offsets, words.numbers, words.rarity)
-        parts = record_words.found_elsewhere(doubtful[rows], *values, left[rows], right[rows], stamps)
+        parts = record_words.found_elsewhere(doubtful[:, rows].T.copy(), *values, left[rows], right[rows], stamps)
         for one, part in zip(found, parts.T, strict=True):
             here, missing = one.similarity[rows], one.level[rows] < 0
             taken = ~np.isnan(part) & (missing | (part > np.nan_to_num(here) + BETTER))
