@@ -130,7 +130,7 @@ def bag_values(data, offsets, most, out_terms, out_counts, out_offsets):
     placed, repeats = np.empty(FEW_TERMS, np.uint64), np.empty(FEW_TERMS, np.int64)
     row = np.empty(most, np.uint64)
     for i in range(offsets.size - 1):
-        size = write_terms(data, offsets[i], offsets[i + 1], True, row, 0, True)
+        size = write_terms(data, offsets[i], offsets[i + 1], True, row, 0)
         n = _bag_row(row[:size], placed, repeats, out_terms, out_counts, n)
         out_offsets[i + 1] = n
     return n
@@ -147,7 +147,7 @@ def lower_minima(data, starts, stops, most, seeds, bins, low):
     for i in range(starts.size):
         if i + AHEAD < starts.size:
             prefetch(data, starts[i + AHEAD])
-        n = write_terms(data, starts[i], stops[i], True, terms_, 0, True)
+        n = write_terms(data, starts[i], stops[i], True, terms_, 0)
         for s in range(seeds.size):
             odd, mine = seeds[s] | U1, low[i, s * bins : (s + 1) * bins]
             for t in range(n):

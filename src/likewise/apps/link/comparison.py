@@ -90,10 +90,11 @@ class FieldComparer:
         def prepare(field: Field) -> _Prepared:
             return _Prepared(field, similarity_of(field, nicknames, room), rarity(field).astype(np.float32))
 
-        largest = sorted(range(len(fields)), key=lambda place: (not fields[place].long, -len(fields[place].texts)))
-        tasks: list[Callable[[], _Prepared | None]] = [*(partial(prepare, fields[place]) for place in largest), number]
-        prepared = dict(zip(largest, all_at_once(tasks, threads), strict=False))
-        self._fields = [one for place in range(len(fields)) if (one := prepared[place]) is not None]
+        largest = sorted(fields, key=lambda field: (not field.long, -len(field.texts)))
+        tasks: list[Callable[[], _Prepared | None]] = [partial(prepare, field) for field in largest]
+        tasks.insert(sum(field.long for field in fields), number)
+        prepared = {one.field.name: one for one in all_at_once(tasks, threads) if one is not None}
+        self._fields = [prepared[field.name] for field in fields]
 
     def compare(self, left: Ints, right: Ints, strict: bool | None = None) -> list[FieldAgreement]:
         """Return the agreement of every field and of all text.

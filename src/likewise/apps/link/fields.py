@@ -142,7 +142,7 @@ class Field:
         return hashed(self.folded, True)
 
     @cached_property
-    def term_counts(self) -> Ints:
+    def term_counts(self) -> Codes:
         """The number of words and character trigrams of each value."""
         return term_counts(self.folded)
 

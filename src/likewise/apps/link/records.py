@@ -294,6 +294,10 @@ def ids_of(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()
         raise InputError(f"{where}: row {row} (counted from 0) has no id in column '{name}'; every record needs one")
+    if pa.types.is_integer(column.type):
+        ordered = np.sort(column.to_numpy())
+        if (ordered[1:] != ordered[:-1]).all():
+            return column
     codes = column.combine_chunks().dictionary_encode()
     codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
     if len(codes.dictionary) < len(column):

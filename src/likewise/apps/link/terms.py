@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.kernels import record_terms as kernels
 from likewise.kernels.hashing import hash_strings
+from likewise.kernels.record_words import count_terms
 from likewise.kernels.record_words import terms as write_terms
 from likewise.kernels.sorting import stable_order
 
@@ -97,19 +98,18 @@ def hashed(folded: pa.Array, grams: bool) -> HashedTerms:
     chunk = TextChunk.from_arrow(folded)
     most = int(chunk.offsets[-1] - chunk.offsets[0]) * (2 if grams else 1)
     out, ends = np.empty(most, np.uint64), np.empty(len(chunk.offsets), np.int64)
-    write_terms(chunk.data, chunk.offsets, grams, out, ends, True)
+    write_terms(chunk.data, chunk.offsets, grams, out, ends)
     out.resize(int(ends[-1]), refcheck=False)
     return HashedTerms(ends, out)
 
 
-def term_counts(folded: pa.Array, grams: bool = True) -> Ints:
-    """Return the number of words of each folded value and, with `grams`, character trigrams, without making them."""
-    if len(folded) == 0:
-        return np.zeros(0, np.int64)
-    chunk = TextChunk.from_arrow(folded)
-    ends = np.empty(len(chunk.offsets), np.int64)
-    write_terms(chunk.data, chunk.offsets, grams, np.zeros(0, np.uint64), ends, False)
-    return np.diff(ends)
+def term_counts(folded: pa.Array) -> Numbers:
+    """Return the number of words and character trigrams of each folded value, without making them."""
+    counts = np.zeros(len(folded), np.int32)
+    if len(folded):
+        chunk = TextChunk.from_arrow(folded)
+        count_terms(chunk.data, chunk.offsets, counts)
+    return counts
 
 
 def joined(parts: list[HashedTerms]) -> HashedTerms:
