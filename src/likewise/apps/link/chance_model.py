@@ -88,6 +88,13 @@ def random_pairs(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
     return np.minimum(left, right), np.maximum(left, right)
 
 
+def level_sums(level: NDArray[np.int8], worth: Floats) -> Floats:
+    """Return what the pairs of each level are worth together."""
+    sums = np.zeros(LEVELS)
+    kernels.sums_by_level(level, worth, sums)
+    return sums
+
+
 @dataclass(frozen=True)
 class ByChance:
     """One field of random pairs: the `level` of each, the pairs that have the `same` value, and what that would be by
@@ -116,8 +123,7 @@ class ByChance:
 
         With many records per entity, most identical values may be those of matches.
         """
-        counts = np.zeros(LEVELS)
-        kernels.sums_by_level(self.level, others, counts)
+        counts = level_sums(self.level, others)
         equal = self.equal * (float(others[self.same].sum() + 1) / (len(self.same) + 1))
         counts[EQUAL] = max(equal, self.least) * self.known
         smooth = counts + 0.5 / LEVELS
@@ -246,12 +252,11 @@ def learn_anchored(
     while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
         weights, typical = {}, {}
         shares, others = together.shares(drawn), 1 - drawn
-        for one, by_chance in zip(compared, lucky, strict=True):
-            chances = by_chance.frequencies(others)
+        by_luck = all_at_once([partial(one.frequencies, others) for one in lucky], threads)
+        sums = all_at_once([partial(level_sums, one.level, expected) for one in compared], threads)
+        for one, chances, seen in zip(compared, by_luck, sums, strict=True):
             usual = at_first(chances)
             if rounds and done:
-                seen = np.zeros(LEVELS)
-                kernels.sums_by_level(one.level, expected, seen)
                 seen += TRUSTED * usual
                 kept = USUAL * min(1.0, LEARNT / max(1.0, part * pairs))
                 usual = kept * usual + (1 - kept) * seen / seen.sum()
@@ -259,10 +264,10 @@ def learn_anchored(
             typical[one.name] = -float(np.log(chances[EQUAL]))
         model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares, related)
         judged = all_at_once([partial(model.judged, some) for some in pieces], threads)
-        scores, by_luck = (np.concatenate([some for some, _ in side]) for side in (judged[:first], judged[first:]))
+        scores, lucky_scores = (np.concatenate([some for some, _ in side]) for side in (judged[:first], judged[first:]))
         relatives = {names: np.concatenate([some[names] for _, some in judged[:first]]) for names in related}
         after = np.where(never, 0.0, chance(scores))
-        drawn = chance(by_luck)
+        drawn = chance(lucky_scores)
         moved = float(np.abs(after - expected).max(initial=0.0))
         expected = after
         related = _still_related(relatives, float(expected.sum()))
