@@ -159,9 +159,9 @@ def count_terms(data, offsets, counts):
         for p in range(offsets[i], offsets[i + 1]):
             byte = data[p]
             if is_word(byte):
-                begins = not inside
-                parts += begins
-                n += begins + (byte & 0xC0 != 0x80)
+                parts += not inside
+                n += not inside
+                n += byte & 0xC0 != 0x80
                 digit = digit or byte <= NINE
             elif byte <= SPACE:
                 n += parts > 1 and digit
