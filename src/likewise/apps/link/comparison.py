@@ -25,7 +25,7 @@ from likewise.apps.link.agreement import (
     alikeness,
     joined_parts,
 )
-from likewise.apps.link.fields import Codes, Field, Floats, as_numbers, rarity
+from likewise.apps.link.fields import Codes, Field, Floats, rarity
 from likewise.apps.link.points import INITIAL, letters_in, pair_points, penalised
 from likewise.apps.link.synonyms import KINDS, Nicknames, Synonyms, synonyms_for
 from likewise.apps.link.terms import WeightedTerms, all_codes, numbered_words
@@ -192,6 +192,9 @@ PAIRS_AT_ONCE = 1 << 14
 TERM_BYTES = 40
 """Bytes per term of the values of a field: its hash twice while terms are sorted, its count, its weight, its row."""
 
+SPREAD = 10
+"""Numbers of which the largest is more than this many times the median are compared as logarithms."""
+
 STEEPNESS = 4
 """Numbers an interquartile range apart have similarity 1 / (1 + 4): far below equal ones, yet not 0."""
 
@@ -288,8 +291,16 @@ def _bagged(field: Field, chosen: slice | Ints) -> _Bags:
     return _Bags(offsets, terms[:n], counts[:n])
 
 
+def _as_numbers(field: Field) -> Floats:
+    """Return the values of a number field, as logarithms if they span orders of magnitude."""
+    numbers: Floats = np.concatenate([np.zeros(0), *(np.array(list(map(float, some))) for some in field.batches())])
+    if len(numbers) and numbers.min() > 0 and numbers.max() > SPREAD * np.median(numbers):
+        numbers = np.log(numbers)
+    return numbers
+
+
 def _by_difference(field: Field) -> Similarity:
-    numbers = as_numbers(field)
+    numbers = _as_numbers(field)
     spread = np.subtract(*np.quantile(np.repeat(numbers, np.minimum(field.counts, 100)), [0.75, 0.25])) or 1.0
 
     def alike(a: Ints, b: Ints) -> Floats:

@@ -60,9 +60,6 @@ YEARS = 1600, 2199
 LISTED = 100_000
 """Values of a field by which frequencies are estimated, if not all are needed."""
 
-SPREAD = 10
-"""Numbers of which the largest is more than this many times the median are compared as logarithms."""
-
 NUMBER = re.compile(r"[^\d.+-]*([+-]?\d[\d,]*(?:\.\d+)?|[+-]?\.\d+)[^\d.]*")
 PHONE_NAME = re.compile(r"phone|fax|mobile|\btel", re.I)
 PLACE_NAME = re.compile(r"addr|street", re.I)
@@ -357,10 +354,7 @@ def check_kind(kind: str | None) -> None:
 def among(field: Field, *codes: Ints) -> tuple[Field, list[Ints]]:
     """Return a field with only these of its values, and their codes in it: a small part of it is quick to prepare."""
     used, places = np.unique(np.concatenate(codes), return_inverse=True)
-    taken = pa.array(used)
-    texts, folded = field.texts.take(taken), field.folded.take(taken)
-    hashes, counts = field.hashes[used], field.counts[used]
-    few = replace(field, codes=places.astype(np.int32), texts=texts, folded=folded, hashes=hashes, counts=counts)
+    few = _with_only(field, used, places.astype(np.int32))
     return few, np.split(places.astype(np.int64), np.cumsum([len(some) for some in codes])[:-1])
 
 
@@ -376,11 +370,13 @@ def values_of(field: Field, records: Ints) -> Field:
         return field
     places = np.full(len(field.texts) + 1, -1, np.int32)
     places[used] = np.arange(len(used), dtype=np.int32)
-    taken, counts = pa.array(used), field.counts[used]
-    texts, folded = field.texts.take(taken), field.folded.take(taken)
-    unlisted = field.present - int(counts.sum())
-    few = replace(field, texts=texts, folded=folded, hashes=field.hashes[used], counts=counts, unlisted=unlisted)
-    return replace(few, codes=places[field.codes])
+    few = _with_only(field, used, places[field.codes])
+    return replace(few, unlisted=field.present - int(few.counts.sum()))
+
+
+def _with_only(field: Field, used: Ints, codes: Codes) -> Field:
+    texts, folded = field.texts.take(pa.array(used)), field.folded.take(pa.array(used))
+    return replace(field, codes=codes, texts=texts, folded=folded, hashes=field.hashes[used], counts=field.counts[used])
 
 
 def without_values(field: Field, values: Ints) -> Field:
@@ -394,14 +390,6 @@ def without_values(field: Field, values: Ints) -> Field:
 def rarity(field: Field) -> Floats:
     """Return the negative logarithm of the relative frequency of each value: the most its agreement can be worth."""
     return np.log(max(1, field.present) / np.maximum(1, field.counts))
-
-
-def as_numbers(field: Field) -> Floats:
-    """Return the values of a number field, as logarithms if they span orders of magnitude."""
-    numbers: Floats = np.concatenate([np.zeros(0), *(np.array(list(map(float, some))) for some in field.batches())])
-    if len(numbers) and numbers.min() > 0 and numbers.max() > SPREAD * np.median(numbers):
-        numbers = np.log(numbers)
-    return numbers
 
 
 WHOLE_DATE = r"^[0-9]{4}-?[0-9]{2}-?[0-9]{2}$"
