@@ -291,7 +291,7 @@ def _bagged(field: Field, chosen: slice | Ints) -> _Bags:
     return _Bags(offsets, terms[:n], counts[:n])
 
 
-def _as_numbers(field: Field) -> Floats:
+def as_numbers(field: Field) -> Floats:
     """Return the values of a number field, as logarithms if they span orders of magnitude."""
     numbers: Floats = np.concatenate([np.zeros(0), *(np.array(list(map(float, some))) for some in field.batches())])
     if len(numbers) and numbers.min() > 0 and numbers.max() > SPREAD * np.median(numbers):
@@ -300,7 +300,7 @@ def _as_numbers(field: Field) -> Floats:
 
 
 def _by_difference(field: Field) -> Similarity:
-    numbers = _as_numbers(field)
+    numbers = as_numbers(field)
     spread = np.subtract(*np.quantile(np.repeat(numbers, np.minimum(field.counts, 100)), [0.75, 0.25])) or 1.0
 
     def alike(a: Ints, b: Ints) -> Floats:
