@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import numba
 import numpy as np
@@ -144,3 +145,112 @@ def test_terms_of_rows_are_sorted_and_counted() -> None:
         span = slice(ends[row], ends[row + 1])
         assert np.array_equal(terms[span], different)
         assert np.array_equal(counts[span], repeats)
+
+
+def terms_of(text: str) -> list[int]:
+    """The hashed words and trigrams of a value."""
+    data = np.frombuffer(text.encode() + b" ", np.uint8).copy()
+    out, ends = np.empty(2 * len(data), np.uint64), np.empty(2, np.int64)
+    record_words.terms(data, np.array([0, len(data) - 1]), True, out, ends)
+    return out[: ends[1]].tolist()
+
+
+VALUES = ["ann lee", "", "ps-lx350h", "o'hara", "x" * 90, "ürümqi é", "12 12 12", "- - -", "a1-b c-d 2/3"]
+
+
+def buffer_of(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The letters of values, and where each begins."""
+    parts = [text.encode() for text in texts]
+    data = np.frombuffer(b"".join(parts) + b" ", np.uint8).copy()
+    return data, np.cumsum([0, *map(len, parts)]).astype(np.int64)
+
+
+def test_terms_are_counted_as_they_are_written() -> None:
+    counts = np.empty(len(VALUES), np.int32)
+    record_words.count_terms(*buffer_of(VALUES), counts)
+    assert counts.tolist() == [len(terms_of(value)) for value in VALUES]
+
+
+def test_bags_of_values_are_their_sorted_terms() -> None:
+    data, offsets = buffer_of(VALUES)
+    whole = sum(len(terms_of(value)) for value in VALUES)
+    terms, counts = np.empty(whole, np.uint64), np.empty(whole, np.int32)
+    ends = np.empty(len(offsets), np.int64)
+    n = record_terms.bag_values(data, offsets, 200, terms, counts, ends)
+    assert ends[0] == 0
+    assert ends[-1] == n
+    for value, start, stop in zip(VALUES, ends, ends[1:], strict=False):
+        bag = dict(zip(terms[start:stop].tolist(), counts[start:stop].tolist(), strict=True))
+        assert list(bag) == sorted(bag)
+        assert bag == Counter(terms_of(value))
+
+
+def test_band_keys_are_made_of_the_least_hashes_of_every_bin() -> None:
+    data, offsets = buffer_of(VALUES)
+    records = [[0, 3], [1, 2], [4, -1], [-1, -1], [5, 6], [0, 3]]
+    seeds, bands, rows = np.array([3, 10**18], np.uint64), 3, 2
+    bins, most = bands * rows, 2**64
+    low = np.full((len(records), len(seeds) * bins), most - 1, np.uint64)
+    for field in range(2):
+        codes = np.array([record[field] for record in records])
+        starts, stops = (np.where(codes < 0, 0, ends[codes]) for ends in (offsets[:-1], offsets[1:]))
+        record_terms.lower_minima(data, starts, stops, 200, seeds, bins, low)
+    for record, found in zip(records, low.tolist(), strict=True):
+        least = [most - 1] * len(found)
+        for term in (term for value in record if value >= 0 for term in terms_of(VALUES[value])):
+            for place, seed in enumerate(seeds.tolist()):
+                h = term * (seed | 1) % most
+                bin_ = place * bins + ((h >> 40) * bins >> 24)
+                least[bin_] = min(least[bin_], h)
+        assert found == least
+    keys, marks = np.empty((len(records), len(seeds) * bands), np.uint32), np.zeros(low.shape, np.uint8)
+    record_terms.band_keys(low, bands, rows, keys, marks)
+    empty = low == most - 1
+    assert (marks == np.where(empty, 0, low % np.uint64(255) + np.uint64(1))).all()
+    assert ((keys == 0) == empty.reshape(len(records), -1, rows).any(axis=2)).all()
+    assert keys[0].tolist() == keys[5].tolist() != keys[4].tolist()
+
+
+def test_joint_keys_are_of_the_rows_with_both_values() -> None:
+    first, second = np.array([5, 0, 7, 5, 9], np.uint64), np.array([2, 3, 0, 2, 4], np.uint64)
+    keys, owners = np.empty(5, np.uint64), np.empty(5, np.int64)
+    n = record_terms.joint_keys(first, second, np.uint64(1), keys, owners)
+    assert owners[:n].tolist() == [0, 3, 4]
+    assert keys[0] == keys[1] != keys[2]
+    n = record_terms.joint_keys(first, np.zeros(0, np.uint64), np.uint64(1), keys, owners)
+    assert owners[:n].tolist() == [0, 2, 3, 4]
+
+
+def test_levels_of_values_are_those_of_their_similarity() -> None:
+    codes = np.array([[0, 3], [1, -1], [0, 4], [2, 3]], np.int32)
+    left, right = np.array([0, 0, 0, 1, 2]), np.array([1, 2, 3, 3, 3])
+    values, same = np.empty((2, 2, 5), np.int32), np.empty(5, np.int8)
+    linking.paired_values(codes, np.array([0, 3, 5]), left, right, values, same)
+    assert values.tolist() == [[[0, 0, 0, 1, 0], [1, 0, 2, 2, 2]], [[0, 0, 0, -1, 1], [-1, 1, 0, 0, 0]]]
+    assert same.tolist() == [0, 1, 1, 0, 0]
+    different = linking.different_values(values[0])
+    assert [side.tolist() for side in different] == [[0, 0, 1, 0], [1, 2, 2, 2]]
+    halves, level, doubtful = np.empty((2, 5), np.float32), np.empty(5, np.int8), np.empty(5, bool)
+    rarity = np.array([7.0, 8.0, 9.0], np.float32)
+    out = linking.PairLevels(halves[0], level, halves[1], doubtful)
+    likely = np.array([True, True, True, False, True])
+    linking.value_levels(values[0], np.array([0.3, 0.99, 0.1, 0.0]), rarity, 20, 0.5, likely, True, out)
+    assert level.tolist() == [6, 20, 19, 2, 0]
+    assert halves[1][1] == 7
+    assert np.isnan(halves[1][[0, 2, 3, 4]]).all()
+    assert doubtful.tolist() == [True, False, False, False, True]
+    linking.value_levels(values[1], np.array([0.2, 0.9]), rarity, 20, 0.5, np.ones(5, bool), True, out)
+    assert level.tolist() == [-1, 4, 20, -1, 18]
+    assert np.isnan(halves[0][[0, 3]]).all()
+    assert doubtful.tolist() == [True, True, False, True, False]
+
+
+def test_sums_and_worth_of_levels() -> None:
+    level = np.array([0, 2, -1, 2, 1], np.int8)
+    sums = np.zeros(3)
+    linking.sums_by_level(level, np.array([1.0, 2.0, 4.0, 8.0, 16.0]), sums)
+    assert sums.tolist() == [1, 16, 10]
+    rarity, worth = np.array([np.nan, 3.0, np.nan, np.nan, 5.0], np.float32), np.array([-1.0, 1.0, 4.0])
+    found = np.empty(5)
+    linking.level_worth(level, rarity, worth, 2, np.float32(1.0), np.float32(0.5), found)
+    assert found.tolist() == [-1, 5, 0, 4, 1]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from likewise.kernels import inner, kernel
-from likewise.kernels.hashing import U0, U1, U6, U63, mix
+from likewise.kernels.hashing import U1, U6, U63, mix
 from likewise.kernels.intrinsics import prefetch
 from likewise.kernels.sorting import run_end
 
@@ -83,41 +85,6 @@ def two_best(side, scores, records):
 
 
 @kernel
-def band_keys(codes, offsets, terms_, bands, rows, seeds, keys, marks):
-    """Write for every record a key for each band of each seed, made of `rows` minima of its terms, each of its own bin.
-
-    A band with an empty bin has key 0. `marks` gets a byte of every minimum (0: none). Terms are well-mixed hashes, so
-    that their products with an odd number from the seed are as good as hashed again; all seeds are used in one go, as
-    a minimum waits for the one before in its bin.
-    """
-    wide = bands * rows
-    bins = np.uint64(wide)
-    low = np.empty(seeds.size * wide, np.uint64)
-    high = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for i in range(codes.shape[0]):
-        low[:] = high
-        for f in range(codes.shape[1]):
-            v = codes[i, f]
-            if v >= 0:
-                for t in range(offsets[v], offsets[v + 1]):
-                    for s in range(seeds.size):
-                        h = terms_[t] * (seeds[s] | U1)
-                        place = np.int64(((h >> np.uint64(40)) * bins) >> np.uint64(24)) + s * wide
-                        low[place] = min(h, low[place])
-        for b in range(seeds.size * bands):
-            key = np.uint64(b % bands + 1)
-            whole = True
-            for r in range(b * rows, (b + 1) * rows):
-                h = low[r]
-                if h == high:
-                    whole = False
-                else:
-                    marks[i, r] = h % np.uint64(255) + U1
-                key = mix(key ^ h)
-            keys[i, b] = (key >> np.uint64(33)) + U1 if whole else U0
-
-
-@kernel
 def agreement(marks, left, right):
     """Return for pairs of records the part of their marks that agree, of those that one of them has."""
     out = np.empty(left.size, np.float32)
@@ -169,6 +136,95 @@ def best_partners(left, right, scores, records):
         best[left[p]] = max(best[left[p]], scores[p])
         best[right[p]] = max(best[right[p]], scores[p])
     return best
+
+
+@kernel
+def paired_values(codes, starts, left, right, values, same):
+    """Write for every field the values of both records of each pair, -1 for none, and in how many fields both agree.
+
+    A row of `codes` has the values of a record, each field's from its start on: values[f] are two rows of places in
+    field f.
+    """
+    fields = codes.shape[1]
+    for p in range(left.size):
+        if p + 2 * AHEAD < left.size:
+            prefetch(codes, left[p + 2 * AHEAD] * fields)
+            prefetch(codes, right[p + 2 * AHEAD] * fields)
+        same[p] = 0
+        for f in range(fields):
+            a, b = codes[left[p], f], codes[right[p], f]
+            values[f, 0, p] = a - starts[f] if a >= 0 else -1
+            values[f, 1, p] = b - starts[f] if b >= 0 else -1
+            same[p] += a >= 0 and a == b
+
+
+@kernel
+def different_values(values):
+    """Return the values of those pairs that have two different ones."""
+    n = 0
+    left, right = np.empty(values.shape[1], np.int64), np.empty(values.shape[1], np.int64)
+    for p in range(values.shape[1]):
+        a, b = values[0, p], values[1, p]
+        left[n], right[n] = a, b
+        n += a >= 0 and b >= 0 and a != b
+    return left[:n], right[:n]
+
+
+class PairLevels(NamedTuple):
+    """What a field of pairs is written to: similarity, level and rarity, and which pairs are doubtful in it."""
+
+    similarity: Any
+    level: Any
+    rarity: Any
+    doubtful: Any
+
+
+@kernel
+def value_levels(values, found, rarity, steps, below, likely, loose, out):
+    """Write the agreement of the values of each pair, of which `found` has the similarities of different ones in turn.
+
+    Different values have the levels 0 to steps - 1, identical ones have level `steps`, and the rarity of the value;
+    -1 and NaN stand for missing. Of `likely` pairs, values less similar than `below` are doubtful and, if `loose`,
+    those that one record lacks.
+    """
+    d = 0
+    for p in range(values.shape[1]):
+        a, b = values[0, p], values[1, p]
+        similarity, level, worth, doubt = np.nan, -1, np.float32(np.nan), False
+        if a < 0 or b < 0:
+            doubt = loose and (a >= 0 or b >= 0)
+        elif a == b:
+            similarity, level, worth = 1.0, steps, rarity[a]
+        else:
+            similarity = found[d]
+            level = int(min(similarity * steps, steps - 1.0)) if similarity > 0.0 else 0
+            doubt = similarity < below
+            d += 1
+        out.similarity[p], out.level[p], out.rarity[p] = similarity, level, worth
+        out.doubtful[p] = doubt and likely[p]
+
+
+@kernel
+def sums_by_level(levels, worth, sums):
+    """Add what every pair is worth to the sum of its level; a missing value, level -1, is left out."""
+    for p in range(levels.size):
+        if levels[p] >= 0:
+            sums[levels[p]] += worth[p]
+
+
+@kernel
+def level_worth(levels, rarity, worth, equal, usual, part, out):
+    """Write what the level of each pair is worth, 0 if it is missing (-1).
+
+    At the level `equal`, that is more by `part` of how much rarer the value is than the `usual` one; both are float32.
+    """
+    for p in range(levels.size):
+        level = levels[p]
+        out[p] = worth[level] if level >= 0 else 0.0
+        if level == equal:
+            rarer = rarity[p] - usual
+            if not np.isnan(rarer):
+                out[p] += part * rarer
 
 
 @kernel

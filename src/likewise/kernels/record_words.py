@@ -80,75 +80,94 @@ def _letter_end(data, p, stop):
 
 
 @inner
-def _write_grams(data, first, stop, out, at, write):
-    """Write, or only count, the pieces of three letters of a word, whose edges count as letters; return how many."""
+def _write_grams(data, first, stop, out, at):
+    """Write the pieces of three letters of a word, whose edges count as letters; return how many there are."""
     n = 0
     before = here = first
     while here < stop:
         after = _letter_end(data, here, stop)
-        if write:
-            end = _letter_end(data, after, stop) if after < stop else after
-            g = FNV
-            if here == first:
-                g = (g ^ EDGE) * FNV_PRIME
-            for q in range(before, end):
-                g = (g ^ np.uint64(data[q])) * FNV_PRIME
-            if after == stop:
-                g = (g ^ EDGE) * FNV_PRIME
-            out[at + n] = mix(g ^ GRAM)
+        end = _letter_end(data, after, stop) if after < stop else after
+        g = FNV
+        if here == first:
+            g = (g ^ EDGE) * FNV_PRIME
+        for q in range(before, end):
+            g = (g ^ np.uint64(data[q])) * FNV_PRIME
+        if after == stop:
+            g = (g ^ EDGE) * FNV_PRIME
+        out[at + n] = mix(g ^ GRAM)
         n += 1
         before, here = here, after
     return n
 
 
-@kernel
-def terms(data, offsets, grams, out, ends, write):
-    """Hash the words of every value and, with grams, the three-letter pieces of its words; count or write them.
+@inner
+def write_terms(data, p, stop, grams, out, n):
+    """Write hashes of the words of a value and, with grams, of the three-letter pieces of its words, from out[n] on.
 
-    Words joined by punctuation without a blank and with a digit among them ("ps-lx350h") are also hashed as one. The
-    terms of value i, if `write`, go to out[ends[i] : ends[i + 1]]; `ends` is written either way. A value of n bytes has
-    at most 2 n terms with grams, and n without.
+    Words joined by punctuation without a blank and with a digit among them ("ps-lx350h") are also hashed as one. Return
+    the place after the last term. A value of n bytes has at most 2 n terms with grams, and n without.
     """
+    while p < stop:
+        while p < stop and data[p] <= SPACE:
+            p += 1
+        whole, parts, digit = FNV, 0, False
+        while p < stop and data[p] > SPACE:
+            if not is_word(data[p]):
+                p += 1
+                continue
+            first, h, plain = p, FNV, True
+            while p < stop and is_word(data[p]):
+                byte = np.uint64(data[p])
+                h, whole = (h ^ byte) * FNV_PRIME, (whole ^ byte) * FNV_PRIME
+                digit = digit or data[p] <= NINE
+                plain = plain and data[p] < 128
+                p += 1
+            parts += 1
+            out[n] = mix(h ^ TOKEN)
+            n += 1
+            if grams and not plain:
+                n += _write_grams(data, first, p, out, n)
+            elif grams:  # the same for letters of one byte, most of all
+                before, here = EDGE, np.uint64(data[first])
+                for q in range(first + 1, p + 1):
+                    after = np.uint64(data[q]) if q < p else EDGE
+                    g = (((FNV ^ before) * FNV_PRIME ^ here) * FNV_PRIME ^ after) * FNV_PRIME
+                    out[n + q - first - 1] = mix(g ^ GRAM)
+                    before, here = here, after
+                n += p - first
+        if parts > 1 and digit:
+            out[n] = mix(whole ^ TOKEN)
+            n += 1
+    return n
+
+
+@kernel
+def terms(data, offsets, grams, out, ends):
+    """Write the terms of every value; those of value i are out[ends[i] : ends[i + 1]]."""
     n = 0
     ends[0] = 0
     for i in range(offsets.size - 1):
-        p = offsets[i]
-        stop = offsets[i + 1]
-        while p < stop:
-            while p < stop and data[p] <= SPACE:
-                p += 1
-            whole, parts, digit = FNV, 0, False
-            while p < stop and data[p] > SPACE:
-                if not is_word(data[p]):
-                    p += 1
-                    continue
-                first, h, plain = p, FNV, True
-                while p < stop and is_word(data[p]):
-                    byte = np.uint64(data[p])
-                    h, whole = (h ^ byte) * FNV_PRIME, (whole ^ byte) * FNV_PRIME
-                    digit = digit or data[p] <= NINE
-                    plain = plain and data[p] < 128
-                    p += 1
-                parts += 1
-                if write:
-                    out[n] = mix(h ^ TOKEN)
-                n += 1
-                if grams and not plain:
-                    n += _write_grams(data, first, p, out, n, write)
-                elif grams:  # the same for letters of one byte, most of all
-                    if write:
-                        before, here = EDGE, np.uint64(data[first])
-                        for q in range(first + 1, p + 1):
-                            after = np.uint64(data[q]) if q < p else EDGE
-                            g = (((FNV ^ before) * FNV_PRIME ^ here) * FNV_PRIME ^ after) * FNV_PRIME
-                            out[n + q - first - 1] = mix(g ^ GRAM)
-                            before, here = here, after
-                    n += p - first
-            if parts > 1 and digit:
-                if write:
-                    out[n] = mix(whole ^ TOKEN)
-                n += 1
+        n = write_terms(data, offsets[i], offsets[i + 1], grams, out, n)
         ends[i + 1] = n
+
+
+@kernel
+def count_terms(data, offsets, counts):
+    """Count the words of every value and their three-letter pieces, of which there is one for each letter."""
+    for i in range(offsets.size - 1):
+        n, parts, digit, inside = 0, 0, False, False
+        for p in range(offsets[i], offsets[i + 1]):
+            byte = data[p]
+            if is_word(byte):
+                parts += not inside
+                n += not inside
+                n += byte & 0xC0 != 0x80
+                digit = digit or byte <= NINE
+            elif byte <= SPACE:
+                n += parts > 1 and digit
+                parts, digit = 0, False
+            inside = is_word(byte)
+        counts[i] = n + (parts > 1 and digit)
 
 
 @kernel

@@ -317,6 +317,21 @@ def radix_argsort(keys: Any, bits: int) -> Any:
     return radix_sort(keys, bits, np.arange(keys.size))[0]
 
 
+def stable_order(keys: Any) -> Any:
+    """Return the stable order of keys of which few are equal: NumPy's fastest sort, and equal ones put right after.
+
+    >>> stable_order(np.array([3, 1, 3, 0])).tolist()
+    [3, 1, 0, 2]
+    """
+    order = np.argsort(keys)
+    same = keys[order[1:]] == keys[order[:-1]]
+    if same.any():
+        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        rows = order[tied]
+        order[tied] = rows[np.lexsort((rows, keys[rows]))]
+    return order
+
+
 def radix_sort32(keys: Any) -> tuple[Any, Any]:
     """Return the stable order of uint32 keys, fewer than 2**31 of them, and the keys in that order."""
     order, ordered = radix_sort(keys, 32, np.arange(keys.size, dtype=np.int32))

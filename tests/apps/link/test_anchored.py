@@ -12,7 +12,7 @@ import pytest
 from likewise import link
 from likewise.apps.link import chance_model
 from likewise.apps.link.agreement import EQUAL, LEVELS
-from likewise.apps.link.chance_model import Together, by_chance, mostly_short, random_pairs
+from likewise.apps.link.chance_model import ByChance, Together, mostly_short, random_pairs
 from likewise.apps.link.comparison import FieldComparer
 from likewise.apps.link.fields import make_field
 from likewise.apps.link.model import MatchModel, doubts, open_triads
@@ -103,7 +103,7 @@ def test_chance_agreement_is_that_of_all_pairs() -> None:
     assert list(zip(left.tolist(), right.tolist(), strict=True)) == list(combinations(range(60), 2))
     agreement = FieldComparer([field]).compare(left, right, strict=True)[0]
     every = [x == y for x, y in combinations(values, 2)]
-    found = by_chance(agreement, field)
+    found = ByChance.of(agreement, field).frequencies(np.ones(len(left)))
     assert abs(found.sum() - 1) < 1e-9
     assert abs(found[EQUAL] - np.mean(every)) < 0.01
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.apps.link import fields
-from likewise.apps.link.fields import KINDS, as_numbers, fold, guess, make_field, rarity, spelled
+from likewise.apps.link.comparison import as_numbers
+from likewise.apps.link.fields import KINDS, fold, guess, make_field, rarity, spelled
 from likewise.apps.link.records import read_table
 from likewise.apps.link.request import field_kinds
 from likewise.errors import ParameterError

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.equal_keys import LIMIT, Blocks, banded, identical_fields, loose_blocks, room_for_keys
 from likewise.apps.link.fields import Field, Floats, among, rarity
-from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, term_counts, weighted
+from likewise.apps.link.terms import WeightedTerms, all_codes, joined, of_records, weighted
 from likewise.base.arrays import Ints
 from likewise.base.memory import MIB, UNLIMITED, Budget
 from likewise.base.parallel import all_at_once, in_order
@@ -157,7 +157,7 @@ def block(
 
 def _terms_in(field: Field) -> int:
     """Return the number of terms of all records in a field."""
-    return int(np.append(term_counts(field.folded), 0)[field.codes].sum())
+    return int(np.append(field.term_counts, 0)[field.codes].sum())
 
 
 def _with_first(field: Field, since: int) -> Ints:

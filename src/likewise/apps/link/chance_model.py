@@ -21,6 +21,7 @@ from likewise.apps.link.fields import Field, Floats
 from likewise.apps.link.model import LOWEST_ABSENT, ROUNDS, STABLE, MatchModel, chance, rising, sample
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
+from likewise.kernels import linking as kernels
 
 RANDOM, MORE, SMALL = 200_000, 500_000, 10_000
 """Random pairs in which chance agreement is counted: a level of one in ten thousand is seen twenty times. Of up to
@@ -87,24 +88,47 @@ def random_pairs(records: int, border: int, seed: int) -> tuple[Ints, Ints]:
     return np.minimum(left, right), np.maximum(left, right)
 
 
-def by_chance(one: FieldAgreement, field: Field, matches: Floats | None = None) -> Floats:
-    """Return the frequency of each level among random pairs; that of identical values follows from their counts.
+def level_sums(level: NDArray[np.int8], worth: Floats) -> Floats:
+    """Return what the pairs of each level are worth together."""
+    sums = np.zeros(LEVELS)
+    kernels.sums_by_level(level, worth, sums)
+    return sums
 
-    matches: the probability that each random pair is a match, by which it is left out: with many records per entity,
-    most identical values may be those of matches.
+
+@dataclass(frozen=True)
+class ByChance:
+    """One field of random pairs: the `level` of each, the pairs that have the `same` value, and what that would be by
+    chance.
+
+    That follows from the counts of values: `equal` is the part of all pairs that have the same value, `least` the least
+    that it can be, `known` how many of the random pairs have two values in their places.
     """
-    known = one.level >= 0
-    level = one.level[known]
-    others = np.ones(len(level)) if matches is None else 1 - matches[known]
-    counts = np.bincount(level, others, LEVELS)
-    present = max(2, field.present)
-    equal = float((field.counts * (field.counts - 1.0)).sum()) / (present * (present - 1.0))
-    same = level == EQUAL
-    equal *= float(others[same].sum() + 1) / (same.sum() + 1)
-    counts[EQUAL] = max(equal, 0.5 / present**2) * max(1.0, float((level <= STEPS).sum()))
-    smooth = counts + 0.5 / LEVELS
-    found: Floats = smooth / smooth.sum()
-    return found
+
+    level: NDArray[np.int8]
+    same: Ints
+    equal: float
+    least: float
+    known: float
+
+    @classmethod
+    def of(cls, one: FieldAgreement, field: Field) -> ByChance:
+        """Count what does not depend on which pairs match."""
+        present = max(2, field.present)
+        equal = float((field.counts * (field.counts - 1.0)).sum()) / (present * (present - 1.0))
+        known = float(((one.level >= 0) & (one.level <= STEPS)).sum())
+        return cls(one.level, np.flatnonzero(one.level == EQUAL), equal, 0.5 / present**2, max(1.0, known))
+
+    def frequencies(self, others: Floats) -> Floats:
+        """Return the frequency of each level, given the probability that each pair is no match.
+
+        With many records per entity, most identical values may be those of matches.
+        """
+        counts = level_sums(self.level, others)
+        equal = self.equal * (float(others[self.same].sum() + 1) / (len(self.same) + 1))
+        counts[EQUAL] = max(equal, self.least) * self.known
+        smooth = counts + 0.5 / LEVELS
+        found: Floats = smooth / smooth.sum()
+        return found
 
 
 @dataclass(frozen=True)
@@ -224,25 +248,26 @@ def learn_anchored(
     part, done, moved = float(np.sqrt(size)) / pairs, 0, 1.0
     together = Together.of(random, fields)
     pieces, first = [*_pieces(compared), *_pieces(random)], len(_pieces(compared))
+    lucky = [ByChance.of(some, field) for some, field in zip(random, fields, strict=True)]
     while moved >= STABLE and done < max(rounds, LEAST_ROUNDS):
         weights, typical = {}, {}
-        shares = together.shares(drawn)
-        for one, some, field in zip(compared, random, fields, strict=True):
-            chances = by_chance(some, field, drawn)
+        shares, others = together.shares(drawn), 1 - drawn
+        by_luck = all_at_once([partial(one.frequencies, others) for one in lucky], threads)
+        sums = all_at_once([partial(level_sums, one.level, expected) for one in compared], threads)
+        for one, chances, seen in zip(compared, by_luck, sums, strict=True):
             usual = at_first(chances)
             if rounds and done:
-                known = one.level >= 0
-                seen = np.bincount(one.level[known], expected[known], LEVELS) + TRUSTED * usual
+                seen += TRUSTED * usual
                 kept = USUAL * min(1.0, LEARNT / max(1.0, part * pairs))
                 usual = kept * usual + (1 - kept) * seen / seen.sum()
             weights[one.name] = _logs(usual, chances)
             typical[one.name] = -float(np.log(chances[EQUAL]))
         model = MatchModel(weights, typical, float(np.log(part / (1 - part))), done, shares, related)
         judged = all_at_once([partial(model.judged, some) for some in pieces], threads)
-        scores, by_luck = (np.concatenate([some for some, _ in side]) for side in (judged[:first], judged[first:]))
+        scores, lucky_scores = (np.concatenate([some for some, _ in side]) for side in (judged[:first], judged[first:]))
         relatives = {names: np.concatenate([some[names] for _, some in judged[:first]]) for names in related}
         after = np.where(never, 0.0, chance(scores))
-        drawn = chance(by_luck)
+        drawn = chance(lucky_scores)
         moved = float(np.abs(after - expected).max(initial=0.0))
         expected = after
         related = _still_related(relatives, float(expected.sum()))

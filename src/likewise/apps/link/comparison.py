@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from likewise.apps.link.agreement import (
     ALL_TEXT,
-    EQUAL,
     PARTS,
     STEPS,
     CandidateAgreement,
@@ -26,16 +25,17 @@ from likewise.apps.link.agreement import (
     alikeness,
     joined_parts,
 )
-from likewise.apps.link.fields import Field, Floats, as_numbers, rarity
+from likewise.apps.link.fields import Codes, Field, Floats, rarity
 from likewise.apps.link.points import INITIAL, letters_in, pair_points, penalised
 from likewise.apps.link.synonyms import KINDS, Nicknames, Synonyms, synonyms_for
-from likewise.apps.link.terms import WeightedTerms, all_codes, hashed, numbered_words, term_counts
-from likewise.base.arrays import Hashes, Ints
+from likewise.apps.link.terms import WeightedTerms, all_codes, numbered_words
+from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.base.memory import UNLIMITED, Budget
 from likewise.base.parallel import all_at_once, in_order
 from likewise.base.runlog import Tick
 from likewise.kernels import linking as kernels
 from likewise.kernels import record_terms, record_words
+from likewise.kernels.linking import PairLevels
 
 BATCH = 1 << 17
 """Pairs compared at a time: enough for the kernels, few enough for the memory of one thread."""
@@ -79,6 +79,7 @@ class FieldComparer:
         budget: Budget = UNLIMITED,
     ) -> None:
         self._codes = all_codes(fields)
+        self._starts = np.cumsum([0, *(len(field.texts) for field in fields)])
         self._rows = rows
         self._threads = threads
         room = budget.sets // max(1, sum(field.long for field in fields))
@@ -89,9 +90,11 @@ class FieldComparer:
         def prepare(field: Field) -> _Prepared:
             return _Prepared(field, similarity_of(field, nicknames, room), rarity(field).astype(np.float32))
 
-        tasks: list[Callable[[], _Prepared | None]] = [number, *(partial(prepare, field) for field in fields)]
-        done = all_at_once(tasks, threads)
-        self._fields = [one for one in done if one is not None]
+        largest = sorted(fields, key=lambda field: (not field.long, -len(field.texts)))
+        tasks: list[Callable[[], _Prepared | None]] = [partial(prepare, field) for field in largest]
+        tasks.insert(sum(field.long for field in fields), number)
+        prepared = {one.field.name: one for one in all_at_once(tasks, threads) if one is not None}
+        self._fields = [prepared[field.name] for field in fields]
 
     def compare(self, left: Ints, right: Ints, strict: bool | None = None) -> list[FieldAgreement]:
         """Return the agreement of every field and of all text.
@@ -135,26 +138,18 @@ class FieldComparer:
         return in_order(lambda pairs: self._batch(*pairs, strict), batches or [(left, right)], self._threads)
 
     def _batch(self, left: Ints, right: Ints, strict: bool) -> list[FieldAgreement]:
-        codes = (one.field.codes for one in self._fields)
-        sides = [(column[left].astype(np.int64), column[right].astype(np.int64)) for column in codes]
-        likely = np.ones(len(left), bool)
-        if strict:
-            likely = np.sum([(a >= 0) & (a == b) for a, b in sides], axis=0) >= 2
+        values = np.empty((len(self._fields), 2, len(left)), np.int32)
+        same = np.empty(len(left), np.int8)
+        kernels.paired_values(self._codes, self._starts, left, right, values, same)
+        likely = same >= 2 if strict else np.ones(len(left), bool)
         found: list[FieldAgreement] = []
-        doubtful = np.zeros((len(left), len(sides)), bool)
-        for place, (one, (a, b)) in enumerate(zip(self._fields, sides, strict=True)):
-            missing = (a < 0) | (b < 0)
-            equal = ~missing & (a == b)
-            similarity = np.where(missing, np.nan, 1.0)
-            differ = np.flatnonzero(~missing & ~equal)
-            similarity[differ] = one.similarity(a[differ], b[differ])
-            level = np.minimum(np.nan_to_num(similarity) * STEPS, STEPS - 1).astype(np.int8)
-            level[equal] = EQUAL
-            level[missing] = -1
-            absent = missing & ((a >= 0) | (b >= 0)) & (not strict)
-            doubtful[:, place] = likely & (absent | (~missing & (similarity < DOUBTFUL)))
-            worth = np.where(equal, one.rarity[a], np.float32(np.nan))
-            found.append(FieldAgreement(one.field.name, one.field.kind, similarity.astype(np.float32), level, worth))
+        doubtful = np.zeros((len(self._fields), len(left)), bool)
+        for one, sides, doubts in zip(self._fields, values, doubtful, strict=True):
+            similar = one.similarity(*kernels.different_values(sides))
+            level, halves = np.empty(len(left), np.int8), np.empty((2, len(left)), np.float32)
+            out = PairLevels(halves[0], level, halves[1], doubts)
+            kernels.value_levels(sides, similar, one.rarity, STEPS, DOUBTFUL, likely, not strict, out)
+            found.append(FieldAgreement(one.field.name, one.field.kind, halves[0], level, halves[1]))
         if len(self._fields) > 1:
             self._search_elsewhere(found, left, right, doubtful)
         if self._rows is not None:
@@ -171,9 +166,9 @@ class FieldComparer:
         """Give the levels of values in the wrong field to doubtful values that are found in one."""
         words = self._words
         stamps = np.zeros(len(words.rarity), np.int32)
-        rows = np.flatnonzero(doubtful.any(axis=1))
+        rows = np.flatnonzero(doubtful.any(axis=0))
         values = (self._codes, words.offsets, words.numbers, words.rarity)
-        parts = record_words.found_elsewhere(doubtful[rows], *values, left[rows], right[rows], stamps)
+        parts = record_words.found_elsewhere(doubtful[:, rows].T.copy(), *values, left[rows], right[rows], stamps)
         for one, part in zip(found, parts.T, strict=True):
             here, missing = one.similarity[rows], one.level[rows] < 0
             taken = ~np.isnan(part) & (missing | (part > np.nan_to_num(here) + BETTER))
@@ -196,6 +191,9 @@ PAIRS_AT_ONCE = 1 << 14
 
 TERM_BYTES = 40
 """Bytes per term of the values of a field: its hash twice while terms are sorted, its count, its weight, its row."""
+
+SPREAD = 10
+"""Numbers of which the largest is more than this many times the median are compared as logarithms."""
 
 STEEPNESS = 4
 """Numbers an interquartile range apart have similarity 1 / (1 + 4): far below equal ones, yet not 0."""
@@ -224,7 +222,7 @@ def _by_terms(field: Field, room: int) -> Similarity:
     """Return the cosine of the weighted terms of values; the terms are kept if `room` bytes are enough for them."""
     starts = range(0, len(field.folded), VALUES_AT_ONCE)
     spans = [slice(start, start + VALUES_AT_ONCE) for start in starts]
-    whole = int(term_counts(field.folded).sum())
+    whole = int(field.term_counts.sum())
     kept = whole * TERM_BYTES <= room
     if kept:
         spans = [slice(0, len(field.folded))]
@@ -278,17 +276,27 @@ class _Bags:
 
     offsets: Ints
     terms: Hashes
-    counts: Ints
+    counts: Codes
 
 
 def _bagged(field: Field, chosen: slice | Ints) -> _Bags:
     """Return the terms of some of the values of a field."""
     folded = field.folded[chosen] if isinstance(chosen, slice) else field.folded.take(pa.array(chosen))
-    values = hashed(folded, True)
-    terms, counts = np.empty_like(values.terms), np.empty(len(values.terms), np.int64)
+    whole = int(field.term_counts[chosen].sum())
+    values = TextChunk.from_arrow(folded)
+    terms, counts = np.empty(whole, np.uint64), np.empty(whole, np.int32)
     offsets = np.zeros(len(values.offsets), np.int64)
-    n = record_terms.bag(values.offsets, values.terms, terms, counts, offsets)
+    most = 2 * int(np.diff(values.offsets).max(initial=0))
+    n = record_terms.bag_values(values.data, values.offsets, most, terms, counts, offsets)
     return _Bags(offsets, terms[:n], counts[:n])
+
+
+def as_numbers(field: Field) -> Floats:
+    """Return the values of a number field, as logarithms if they span orders of magnitude."""
+    numbers: Floats = np.concatenate([np.zeros(0), *(np.array(list(map(float, some))) for some in field.batches())])
+    if len(numbers) and numbers.min() > 0 and numbers.max() > SPREAD * np.median(numbers):
+        numbers = np.log(numbers)
+    return numbers
 
 
 def _by_difference(field: Field) -> Similarity:

@@ -62,17 +62,19 @@ def cluster(
     [0, 0, 0, 3]
     """
     home = np.arange(records) if entities is None else entities
-    apart = np.flatnonzero(home[left] != home[right])
-    left, right, value = left[apart], right[apart], np.clip(scores[apart] - threshold, -CLIP, CLIP)
-    joined = value > 0
+    if entities is not None:
+        apart = np.flatnonzero(home[left] != home[right])
+        left, right, scores = left[apart], right[apart], scores[apart]
+    joined = scores > threshold
     labels = np.asarray(components(records, home[left[joined]], home[right[joined]]))[home]
     sizes = np.bincount(labels, minlength=records)
     held = np.bincount(labels[left[joined]], minlength=records)
     members = np.bincount(home, minlength=records)
     settled = np.bincount(labels, members * (members - 1) // 2, records)
     doubtful = (sizes > 2) & (held < sizes * (sizes - 1) // 2 - settled)
-    inside = np.flatnonzero((labels[left] == labels[right]) & doubtful[labels[left]])
-    left, right, value = left[inside], right[inside], value[inside]
+    inside = np.flatnonzero(doubtful[labels][left])
+    inside = inside[labels[left[inside]] == labels[right[inside]]]
+    left, right, value = left[inside], right[inside], np.clip(scores[inside] - threshold, -CLIP, CLIP)
     if score is not None:
         more = _absent(labels, doubtful, left, right, home)
         left, right = np.concatenate([left, more // records]), np.concatenate([right, more % records])
@@ -230,9 +232,9 @@ def pairs_within(
         listed[groups[since:]] = True
         sizes[~listed] = 0
     cap = _largest_listed(sizes[sizes > 1], max(MOST_LISTED, LISTED_PER_RECORD * n))
-    home = groups[candidates.left]
-    listed = (sizes[home] <= cap) | (home == candidates.left)
-    same = np.flatnonzero((home == groups[candidates.right]) & listed)
+    same = np.flatnonzero(groups[candidates.left] == groups[candidates.right])
+    home = groups[candidates.left[same]]
+    same = same[(sizes[home] <= cap) | (home == candidates.left[same])]
     known = chosen_pairs(candidates, scored, probable, same)
     rows = np.flatnonzero(sizes[groups])
     order = rows[np.argsort(groups[rows], kind="stable")]

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from likewise.apps.link.terms import HashedTerms, hashed, text_hashes
-from likewise.base.arrays import Ints, TextChunk
+from likewise.apps.link.terms import HashedTerms, hashed, named, term_counts, text_hashes
+from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.errors import ParameterError
 from likewise.kernels import record_words
 
@@ -59,9 +59,6 @@ YEARS = 1600, 2199
 
 LISTED = 100_000
 """Values of a field by which frequencies are estimated, if not all are needed."""
-
-SPREAD = 10
-"""Numbers of which the largest is more than this many times the median are compared as logarithms."""
 
 NUMBER = re.compile(r"[^\d.+-]*([+-]?\d[\d,]*(?:\.\d+)?|[+-]?\.\d+)[^\d.]*")
 PHONE_NAME = re.compile(r"phone|fax|mobile|\btel", re.I)
@@ -122,8 +119,8 @@ class Field:
     """A column of all records, those of the second table after those of the first: the distinct values and their codes.
 
     `codes` are indices into `texts`, the distinct values in one spelling; -1 for a missing value. `folded` are the
-    values with their punctuation. `counts` are the records with each value, `words` is the average number of words.
-    `unlisted` records have values that were left out (`values_of`).
+    values with their punctuation, `hashes` those of `texts`. `counts` are the records with each value, `words` is the
+    average number of words. `unlisted` records have values that were left out (`values_of`).
     """
 
     name: str
@@ -131,6 +128,7 @@ class Field:
     codes: Codes
     texts: pa.Array
     folded: pa.Array
+    hashes: Hashes
     counts: Ints
     words: float
     unlisted: int = 0
@@ -139,6 +137,11 @@ class Field:
     def grams(self) -> HashedTerms:
         """The hashed words and character trigrams of the values, eight bytes per letter; they are not kept."""
         return hashed(self.folded, True)
+
+    @cached_property
+    def term_counts(self) -> Codes:
+        """The number of words and character trigrams of each value."""
+        return term_counts(self.folded)
 
     def batches(self) -> Iterator[list[str]]:
         """Yield the distinct values in lists of a size that fits in memory."""
@@ -295,7 +298,7 @@ def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None, miss
         encoded = encoded.combine_chunks()
     folded = fold(encoded.dictionary)
     if kind is None:
-        seen = _drawn(folded, pc.invert(pc.is_in(folded, missing.folded)))
+        seen = _drawn(text_hashes(folded), pc.invert(pc.is_in(folded, missing.folded)))
         counts = np.bincount(encoded.indices.drop_null().to_numpy(), minlength=len(folded))[seen]
         kind = guess(name, folded.take(seen).to_pylist(), counts)
     written = spelled(folded, kind)
@@ -307,17 +310,18 @@ def make_field(name: str, column: pa.ChunkedArray, kind: str | None = None, miss
     first[places[::-1][places[::-1] >= 0]] = np.flatnonzero(places >= 0)[::-1]
     texts = merged.dictionary
     counts = np.bincount(codes[codes >= 0], minlength=len(texts)).astype(np.int64)
-    chosen = texts.take(_drawn(texts)).to_pylist()
+    hashes = text_hashes(texts)
+    chosen = texts.take(_drawn(hashes)).to_pylist()
     words = sum(len(value.split()) for value in chosen) / max(1, len(chosen))
     folded = folded.take(pa.array(first))
-    return Field(name, kind, codes, texts, texts if folded.equals(texts) else folded, counts, words)
+    return Field(name, kind, codes, texts, texts if folded.equals(texts) else folded, hashes, counts, words)
 
 
-def _drawn(texts: pa.Array, wanted: pa.Array | None = None) -> pa.Array:
+def _drawn(hashes: Hashes, wanted: pa.Array | None = None) -> pa.Array:
     """Return the places of SAMPLE of the wanted texts at most, in whatever order they are: those of least hash."""
-    places = np.arange(len(texts)) if wanted is None else np.flatnonzero(wanted)
+    places = np.arange(len(hashes)) if wanted is None else np.flatnonzero(wanted)
     if len(places) > SAMPLE:
-        hashes = text_hashes(texts)[places]
+        hashes = named(hashes[places])
         places = places[hashes <= np.partition(hashes, SAMPLE)[SAMPLE]]
     return pa.array(places)
 
@@ -350,9 +354,7 @@ def check_kind(kind: str | None) -> None:
 def among(field: Field, *codes: Ints) -> tuple[Field, list[Ints]]:
     """Return a field with only these of its values, and their codes in it: a small part of it is quick to prepare."""
     used, places = np.unique(np.concatenate(codes), return_inverse=True)
-    taken = pa.array(used)
-    texts, folded = field.texts.take(taken), field.folded.take(taken)
-    few = replace(field, codes=places.astype(np.int32), texts=texts, folded=folded, counts=field.counts[used])
+    few = _with_only(field, used, places.astype(np.int32))
     return few, np.split(places.astype(np.int64), np.cumsum([len(some) for some in codes])[:-1])
 
 
@@ -368,10 +370,13 @@ def values_of(field: Field, records: Ints) -> Field:
         return field
     places = np.full(len(field.texts) + 1, -1, np.int32)
     places[used] = np.arange(len(used), dtype=np.int32)
-    taken, counts = pa.array(used), field.counts[used]
-    texts, folded = field.texts.take(taken), field.folded.take(taken)
-    unlisted = field.present - int(counts.sum())
-    return replace(field, codes=places[field.codes], texts=texts, folded=folded, counts=counts, unlisted=unlisted)
+    few = _with_only(field, used, places[field.codes])
+    return replace(few, unlisted=field.present - int(few.counts.sum()))
+
+
+def _with_only(field: Field, used: Ints, codes: Codes) -> Field:
+    texts, folded = field.texts.take(pa.array(used)), field.folded.take(pa.array(used))
+    return replace(field, codes=codes, texts=texts, folded=folded, hashes=field.hashes[used], counts=field.counts[used])
 
 
 def without_values(field: Field, values: Ints) -> Field:
@@ -385,14 +390,6 @@ def without_values(field: Field, values: Ints) -> Field:
 def rarity(field: Field) -> Floats:
     """Return the negative logarithm of the relative frequency of each value: the most its agreement can be worth."""
     return np.log(max(1, field.present) / np.maximum(1, field.counts))
-
-
-def as_numbers(field: Field) -> Floats:
-    """Return the values of a number field, as logarithms if they span orders of magnitude."""
-    numbers: Floats = np.concatenate([np.zeros(0), *(np.array(list(map(float, some))) for some in field.batches())])
-    if len(numbers) and numbers.min() > 0 and numbers.max() > SPREAD * np.median(numbers):
-        numbers = np.log(numbers)
-    return numbers
 
 
 WHOLE_DATE = r"^[0-9]{4}-?[0-9]{2}-?[0-9]{2}$"

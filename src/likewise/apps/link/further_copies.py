@@ -24,7 +24,7 @@ from likewise.apps.link.fields import Floats
 from likewise.apps.link.labels import LabelledPairs
 from likewise.apps.link.records import RecordTable
 from likewise.apps.link.scored_records import ScoredRecords
-from likewise.apps.link.terms import content_keys
+from likewise.apps.link.terms import content_keys, content_order
 from likewise.base.arrays import Ints
 
 KEPT = 3
@@ -54,7 +54,7 @@ class FurtherCopies:
         second = np.arange(n) >= records.border
         keys = content_keys(records.fields, n)
         columns: list[NDArray[Any]] = [*(one.codes for one in records.fields), *more]
-        order = np.lexsort((keys, *more, second))
+        order = np.lexsort((keys, *more, second)) if more else content_order(keys, records.border)
         parts = [some[order] for some in (keys, *more, second)]
         begins = np.flatnonzero(np.append(True, np.logical_or.reduce([some[1:] != some[:-1] for some in parts])))
         sizes = np.diff(np.append(begins, n))

@@ -78,12 +78,10 @@ class MatchModel:
 
     def of(self, compared: FieldAgreement) -> Floats:
         """Return the weight of one field for each pair."""
-        share = self.share(compared.name)
-        worth = np.append(self.weights[compared.name], 0.0) * share
-        found: Floats = worth[compared.level]
-        equal = np.flatnonzero(compared.level == EQUAL)
-        rarer = compared.rarity[equal] - self.rarity.get(compared.name, 0.0)
-        found[equal] += share * FREQUENCY * np.nan_to_num(rarer)
+        share, found = self.share(compared.name), np.empty(len(compared.level))
+        usual, part = np.float32(self.rarity.get(compared.name, 0.0)), np.float32(share * FREQUENCY)
+        worth = self.weights[compared.name] * share
+        kernels.level_worth(compared.level, compared.rarity, worth, EQUAL, usual, part, found)
         return found
 
     def parts(self, compared: list[FieldAgreement]) -> dict[str, Floats]:

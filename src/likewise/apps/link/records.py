@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from likewise.apps.link.columns import ComparedColumns, given_columns, paired_columns
 from likewise.apps.link.fields import USUAL, Field, MissingValues, as_strings, make_field, without_values
 from likewise.apps.link.repeated_fields import repeated
-from likewise.apps.link.terms import content_keys
+from likewise.apps.link.terms import content_keys, content_order
 from likewise.apps.link.uninformative_fields import uninformative
 from likewise.base.arrays import Ints, to_arrow
 from likewise.base.parallel import all_at_once
@@ -180,7 +180,10 @@ def records_of(
         pa.default_memory_pool().release_unused()
         return made
 
-    fields_made = all_at_once([partial(make, column) for column in chosen], threads)
+    sizes = {column: sum(part.nbytes for part in records.columns_of(column)) for column in chosen}
+    largest = sorted(chosen, key=lambda column: -sizes[column])
+    by_name = dict(zip(largest, all_at_once([partial(make, column) for column in largest], threads), strict=True))
+    fields_made = [by_name[column] for column in chosen]
     rows = [table.num_rows for table in tables]
     lonely = max(rows) == 1 or (min(rows) == 1 and all(len(one.texts) < 2 for one in fields_made))
     least = 1 if lonely else 2  # where a record stands alone, equal values are a match and no constant of the column
@@ -224,7 +227,7 @@ def _leave_out(made: list[Field], border: int, threads: int, notes: list[str], n
 def _in_order(fields: list[Field], border: int) -> list[Field]:
     """Return the fields of the records in the order of their content, those of the first table first."""
     records = len(fields[0].codes)
-    order = np.lexsort((content_keys(fields, records), np.arange(records) >= border))
+    order = content_order(content_keys(fields, records), border)
     return [replace(one, codes=one.codes[order]) for one in fields]
 
 
@@ -291,6 +294,10 @@ def ids_of(table: pa.Table, name: str | None, where: str) -> pa.ChunkedArray:
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()
         raise InputError(f"{where}: row {row} (counted from 0) has no id in column '{name}'; every record needs one")
+    if pa.types.is_integer(column.type):
+        ordered = np.sort(column.to_numpy())
+        if (ordered[1:] != ordered[:-1]).all():
+            return column
     codes = column.combine_chunks().dictionary_encode()
     codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
     if len(codes.dictionary) < len(column):

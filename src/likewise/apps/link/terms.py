@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints, TextChunk
 from likewise.kernels import record_terms as kernels
 from likewise.kernels.hashing import hash_strings
+from likewise.kernels.record_words import count_terms
 from likewise.kernels.record_words import terms as write_terms
+from likewise.kernels.sorting import stable_order
 
 if TYPE_CHECKING:
     from likewise.apps.link.fields import Field
@@ -48,20 +50,25 @@ class WeightedTerms:
 MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 
-def value_hashes(field: Field) -> Hashes:
-    """Return a hash of each value of a field, by its text and the name of the field, and 0 for a missing one, last."""
-    return np.append(text_hashes(field.texts, field.name), np.uint64(0))
+def row_hashes(field: Field) -> Hashes:
+    """Return a hash of the value of each record in a field, by text and name of the field; 0 without a value."""
+    return np.append(named(field.hashes, field.name), np.uint64(0))[field.codes]
 
 
-def text_hashes(texts: pa.Array, name: str = "") -> Hashes:
-    """Return a hash of each text, another one for each name."""
+def text_hashes(texts: pa.Array) -> Hashes:
+    """Return a hash of each text."""
     found = np.zeros(len(texts), np.uint64)
     if len(texts):
         chunk = TextChunk.from_arrow(texts)
         hash_strings(chunk.data, chunk.offsets, found)
-        found = (found ^ np.uint64(zlib.crc32(name.encode()))) * MIX
-        found ^= found >> SHIFT
-        found *= MIX
+    return found
+
+
+def named(hashes: Hashes, name: str = "") -> Hashes:
+    """Return other hashes for each name."""
+    found = (hashes ^ np.uint64(zlib.crc32(name.encode()))) * MIX
+    found ^= found >> SHIFT
+    found *= MIX
     return found
 
 
@@ -69,8 +76,14 @@ def content_keys(fields: Sequence[Field], records: int) -> Hashes:
     """Return a hash of each record that follows from its values alone, in whatever order the fields are."""
     keys = np.zeros(records, np.uint64)
     for one in fields:
-        keys += value_hashes(one)[one.codes]
+        keys += row_hashes(one)
     return keys
+
+
+def content_order(keys: Hashes, border: int) -> Ints:
+    """Return the records ordered by the hashes of their content, those of the first table first."""
+    order = stable_order(keys)
+    return np.concatenate([order[order < border], order[order >= border]]) if border else order
 
 
 def in_parts(folded: pa.Array) -> list[pa.Array]:
@@ -85,31 +98,18 @@ def hashed(folded: pa.Array, grams: bool) -> HashedTerms:
     chunk = TextChunk.from_arrow(folded)
     most = int(chunk.offsets[-1] - chunk.offsets[0]) * (2 if grams else 1)
     out, ends = np.empty(most, np.uint64), np.empty(len(chunk.offsets), np.int64)
-    write_terms(chunk.data, chunk.offsets, grams, out, ends, True)
+    write_terms(chunk.data, chunk.offsets, grams, out, ends)
     out.resize(int(ends[-1]), refcheck=False)
     return HashedTerms(ends, out)
 
 
-def term_counts(folded: pa.Array, grams: bool = True) -> Ints:
-    """Return the number of words of each folded value and, with `grams`, character trigrams, without making them."""
-    if len(folded) == 0:
-        return np.zeros(0, np.int64)
-    chunk = TextChunk.from_arrow(folded)
-    ends = np.empty(len(chunk.offsets), np.int64)
-    write_terms(chunk.data, chunk.offsets, grams, np.zeros(0, np.uint64), ends, False)
-    return np.diff(ends)
-
-
-def batch_terms(fields: list[Field], rows: slice) -> tuple[NDArray[np.int32], HashedTerms]:
-    """Return the values of some records, numbered among themselves (-1: missing), and the terms of these values."""
-    columns, parts, start = [], [], 0
-    for field in fields:
-        used, places = np.unique(field.codes[rows], return_inverse=True)
-        missing = int(len(used) > 0 and used[0] < 0)
-        columns.append(np.where(places >= missing, places - missing + start, -1).astype(np.int32))
-        parts.append(hashed(field.folded.take(pa.array(used[missing:])), True))
-        start += len(used) - missing
-    return np.ascontiguousarray(np.stack(columns, axis=1)), joined(parts)
+def term_counts(folded: pa.Array) -> Numbers:
+    """Return the number of words and character trigrams of each folded value, without making them."""
+    counts = np.zeros(len(folded), np.int32)
+    if len(folded):
+        chunk = TextChunk.from_arrow(folded)
+        count_terms(chunk.data, chunk.offsets, counts)
+    return counts
 
 
 def joined(parts: list[HashedTerms]) -> HashedTerms:
@@ -182,17 +182,15 @@ class NumberedWords:
 
 def numbered_words(fields: list[Field]) -> NumberedWords:
     """Return the words of the values of all fields, one field after another."""
-    parts = [part for field in fields for part in in_parts(field.folded)]
-    sizes = np.concatenate([np.zeros(1, np.int64), *(term_counts(part, grams=False) for part in parts)])
-    offsets = np.cumsum(sizes)
-    del sizes
-    numbers = np.empty(int(offsets[-1]), np.int32)
-    table, known, count, start = np.zeros(1 << 16, np.uint64), np.full(1 << 16, -1, np.int32), 0, 0
-    for part in parts:
-        words = hashed(part, False).terms
-        table, known, count = kernels.number_terms(words, numbers[start : start + len(words)], table, known, count)
-        start += len(words)
+    table, known, count = np.zeros(1 << 16, np.uint64), np.full(1 << 16, -1, np.int32), 0
+    sizes, found = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)]
+    for part in (part for field in fields for part in in_parts(field.folded)):
+        words = hashed(part, False)
+        sizes.append(np.diff(words.offsets))
+        found.append(np.empty(len(words.terms), np.int32))
+        table, known, count = kernels.number_terms(words.terms, found[-1], table, known, count)
     del table, known
+    offsets, numbers = np.cumsum(np.concatenate(sizes)), np.concatenate(found)
     frequency = np.zeros(count, np.int64)
     kernels.add_counts(offsets, numbers, np.concatenate([field.counts for field in fields]), frequency)
     records = len(fields[0].codes)

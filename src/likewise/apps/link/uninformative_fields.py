@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from likewise.apps.link.blocking import is_rich
 from likewise.apps.link.comparison import similarity_of
 from likewise.apps.link.fields import Field, Floats, among, rarity
-from likewise.apps.link.terms import hashed, in_parts, value_hashes
+from likewise.apps.link.terms import hashed, in_parts, named, row_hashes
 from likewise.base.arrays import Ints
 from likewise.base.parallel import all_at_once
 from likewise.kernels import linking as kernels
@@ -96,6 +96,7 @@ NEARLY_EMPTY = "hardly any record has a value"
 NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = np.ndarray[tuple[int], np.dtype[np.uint64]]
+NO_KEYS = np.zeros(0, np.uint64)
 Pairs = tuple[Ints, Ints]
 
 
@@ -166,7 +167,10 @@ class _Evidence:
     def of(cls, fields: Sequence[Field], border: int, seed: int, threads: int) -> _Evidence:
         records = len(fields[0].codes)
         linked = [*((one,) for one in fields), *combinations([one for one in fields if not one.long], 2)]
-        pairs = all_at_once([partial(_links, some, border) for some in linked], threads)
+        found = all_at_once([partial(row_hashes, one) for one in fields], threads)
+        hashes = {one.name: some for one, some in zip(fields, found, strict=True)}
+        tasks = [partial(_links, some, [hashes[one.name] for one in some], border) for some in linked]
+        pairs = all_at_once(tasks, threads)
         linked_by = np.zeros(records, bool)
         for side in (side for found in pairs for side in found):
             linked_by[side] = True
@@ -223,6 +227,8 @@ def _placeholders(field: Field, border: int, left: Ints, right: Ints) -> Ints:
     most = np.maximum(1e-9, sides - part * sides)
     share = more / most
     rare = sides < SEEN
+    if rare.all():
+        return np.zeros(0, np.int64)
     best = max(float(share[~rare].max(initial=0.0)), float(more[rare].sum() / max(1.0, most[rare].sum())))
     asked = (sides >= SEEN) & (share + SIGNIFICANT / np.sqrt(2 * np.maximum(1, sides)) < HALF * best)
     for codes in (field.codes[:border], field.codes[border:]) if border else (field.codes,):
@@ -266,8 +272,11 @@ def is_numbered(field: Field, border: int) -> bool:
     return True
 
 
-def _links(fields: Sequence[Field], border: int) -> Pairs:
-    """Return the pairs of records that share a rare value, rare word of a text, or rare combination of two values."""
+def _links(fields: Sequence[Field], hashes: Sequence[Keys], border: int) -> Pairs:
+    """Return the pairs of records that share a rare value, rare word of a text, or rare combination of two values.
+
+    hashes: of the values of records in each field.
+    """
     part = np.uint64(max(1, len(fields[0].codes) // KEYS))
     if len(fields) == 1 and fields[0].long:
         sizes, words = _some_words(fields[0], part)
@@ -276,13 +285,9 @@ def _links(fields: Sequence[Field], border: int) -> Pairs:
         owners = np.repeat(np.arange(len(counts)), counts)
         within = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
         return _within_groups(words[np.repeat(starts, counts) + within], owners, border)
-    owners = np.flatnonzero(np.logical_and.reduce([one.codes >= 0 for one in fields]))
-    keys = np.zeros(len(owners), np.uint64)
-    for one in fields:
-        keys = (keys ^ value_hashes(one)[one.codes[owners]]) * MIX
-        keys ^= keys >> np.uint64(29)
-    chosen = _one_in(keys, part)
-    return _within_groups(keys[chosen], owners[chosen], border)
+    keys, owners = np.empty(len(hashes[0]), np.uint64), np.empty(len(hashes[0]), np.int64)
+    size = record_terms.joint_keys(hashes[0], hashes[-1] if len(hashes) > 1 else NO_KEYS, part, keys, owners)
+    return _within_groups(keys[:size], owners[:size], border)
 
 
 def _one_in(keys: Keys, part: np.uint64) -> NDArray[np.bool_]:
@@ -385,7 +390,7 @@ class _MoreAlike:
         if len(a) < LEAST_FREQUENT:
             return cls(0.0, 0.0, 0)
         few, (a, b) = among(field, a, b)
-        hashes, dice = value_hashes(few), np.random.default_rng(seed)
+        hashes, dice = named(few.hashes, few.name), np.random.default_rng(seed)
         sides = (some[np.argsort(hashes[some])] for some in ((a, b) if border else [np.append(a, b)] * 2))
         one, other = (
             np.concatenate([dice.permutation(some)[: len(a)] for _ in range(-(-DRAWN // len(a)))]) for some in sides
