@@ -38,18 +38,21 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """Like `kernel`, for a function that only kernels call: Python cannot, and it compiles in half the time."""
-    return _compiled(function, no_cpython_wrapper=True, _nrt=True)
+    """Like `kernel`, for a function that only kernels call: Python cannot, and it compiles in half the time.
 
-
-def borrowing(function: Callable[..., Any]) -> Any:
-    """Like `inner`, for a function that neither makes nor returns arrays: those that it is given or looks at parts of
-    are alive as long as it runs, and are not counted, which costs more than many a short loop."""
+    It neither makes nor returns arrays. Those that it is given, or looks at parts of, are alive as long as it runs, and
+    are not counted: that costs more than many a short loop.
+    """
     return _compiled(function, no_cpython_wrapper=True, _nrt=False)
 
 
+def making(function: Callable[..., Any]) -> Any:
+    """Like `inner`, for a function that makes or returns arrays."""
+    return _compiled(function, no_cpython_wrapper=True, _nrt=True)
+
+
 def summing(function: Callable[..., Any]) -> Any:
-    """Like `borrowing`, for a sum whose terms may be added in any order, and so by vector instructions."""
+    """Like `inner`, for a sum whose terms may be added in any order, and so by vector instructions."""
     return _compiled(function, no_cpython_wrapper=True, _nrt=False, fastmath={"reassoc", "contract"})
 
 

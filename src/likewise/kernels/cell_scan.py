@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import borrowing, inner, kernel, summing
+from likewise.kernels import inner, kernel, making, summing
 from likewise.kernels.cell_visits import begin_round, next_visits, visits_of
 from likewise.kernels.distances import LARGE, SMALL
 from likewise.kernels.intrinsics import chunk_of, floats32, floats64, prefetch
@@ -129,7 +129,7 @@ def gaps_of(a, b):
     return total
 
 
-@borrowing
+@inner
 def largest_of(a):
     """Return the largest component."""
     largest = 0.0
@@ -138,7 +138,7 @@ def largest_of(a):
     return largest
 
 
-@borrowing
+@inner
 def key_of(measure, query, vector):
     """Return the key of a query, of length 1 if angles are measured, and a vector."""
     if measure == L1:
@@ -160,7 +160,7 @@ def key_of(measure, query, vector):
     return total
 
 
-@borrowing
+@inner
 def radius_of(measure, key, scale):
     """Return a distance in the frame, given its key."""
     if measure == L1:
@@ -172,7 +172,7 @@ def radius_of(measure, key, scale):
     return 2.0 * math.sqrt(key)
 
 
-@inner
+@making
 def key_at(measure, query, chunks, wide, row):
     """Return the key of a query and a stored row; infinity if there is no such row."""
     low = chunk_of(chunks, row)
@@ -185,13 +185,13 @@ def key_at(measure, query, chunks, wide, row):
     return key_of(measure, query, floats32(chunks[low, CHUNK_ADDRESS] + 4 * n * place, n))
 
 
-@borrowing
+@inner
 def is_dead(dead, row):
     """Tell whether a row was removed."""
     return dead.size > 0 and (dead[row >> 3] >> np.uint8(row & 7)) & np.uint8(1) != 0
 
 
-@borrowing
+@inner
 def enter(hits, i, key, row, aim, bound):
     """Note an answer to query i; return the largest key that another may have."""
     count = hits.counts[i]
@@ -215,13 +215,13 @@ def enter(hits, i, key, row, aim, bound):
     return min(bound, -scores[0])
 
 
-@borrowing
+@inner
 def bound_of(hits, i, aim):
     """Return the largest key that an answer to query i may have."""
     return -hits.scores[i, 0] if aim.best > 0 and hits.counts[i] == aim.best else aim.most
 
 
-@borrowing
+@inner
 def limit_of(measure, radius, error, step, length, largest, width):
     """Return how far a code may be from a query, in steps: squared, but for L1. length: of the query, in steps."""
     apart = (radius + error) / step
@@ -242,7 +242,7 @@ class ScanRoom(NamedTuple):
     signs: Any
 
 
-@borrowing
+@inner
 def fetch_codes(tables, places, count):
     """Begin to read some codes from memory, all of them at the same time."""
     width = tables.codes.shape[1]
@@ -252,7 +252,7 @@ def fetch_codes(tables, places, count):
             prefetch(tables.codes, places[k] * width + j)
 
 
-@borrowing
+@inner
 def fetch_signs(tables, c):
     """Begin to read the signs of a cell, the next one."""
     start, stop = np.int64(tables.ends[c]), np.int64(tables.ends[c + 1])
@@ -269,7 +269,7 @@ def fetch_signs(tables, c):
         prefetch(tables.turned, place)
 
 
-@borrowing
+@inner
 def near_places(c, first, limit, each, off, tables, room):
     """Note which places of a cell, from the first on, have estimates by signs within a limit; return how many."""
     signs, width = room.signs, room.turned.shape[1]
@@ -289,7 +289,7 @@ def near_places(c, first, limit, each, off, tables, room):
     return count
 
 
-@borrowing
+@inner
 def scan_cell(i, query, c, gap, tables, aim, hits, room):
     """Compare a query with the vectors of a cell, by their signs first, if these are to be asked. gap: the distance of
     the centre."""
@@ -340,7 +340,7 @@ def scan_cell(i, query, c, gap, tables, aim, hits, room):
                     most = limit_of(aim.measure, radius, error, step, length, largest, width)
 
 
-@borrowing
+@inner
 def begin_rounds(round_, visits, scale, aim, hits):
     """Find how far each query goes in a round; tell whether any visits more cells."""
     going = False

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import borrowing, inner, summing
+from likewise.kernels import inner, making, summing
 from likewise.kernels.vector_scan import kth_smallest
 
 ROUND = 8
@@ -44,7 +44,7 @@ def squared_gap(a, b):
     return total
 
 
-@inner
+@making
 def visits_of(placed, centres):
     """Return the visits of queries, given as they lie in the frame, before the first round."""
     cells, count = centres.shape[0], placed.shape[0]
@@ -66,7 +66,7 @@ def visits_of(placed, centres):
     return CellVisits(gaps, ends, np.empty(count), np.empty(count), np.empty((2, count), np.int64))
 
 
-@borrowing
+@inner
 def begin_round(visits, round_, i, reach):
     """Find what distances a query visits in a round; tell whether there are any. reach: how much farther than the
     nearest centre others may be."""
@@ -77,7 +77,7 @@ def begin_round(visits, round_, i, reach):
     return visits.most[i] > above
 
 
-@borrowing
+@inner
 def next_visits(visits, first, queries):
     """Write the queries that visit the next cell, from the first one on, in this round; return which cell, and how
     many."""

@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import binding
-from numba.core import compiler, event, serialize
+from numba.core import compiler, event, serialize, types
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.extending import overload
@@ -33,7 +33,7 @@ def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Return Numba's own form of a kernel: it compiles on its first call with arguments of other types."""
     made = jit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if not config.DISABLE_JIT:
-        made._cache = KernelCache(function)
+        made._cache = KernelCache(function, counting=options.get("_nrt", True))
     return made
 
 
@@ -70,8 +70,9 @@ event.register("numba:compile", _Listener())
 class KernelCache:
     """The machine code of one kernel; takes the place of Numba's own cache of a function."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], counting: bool) -> None:
         self._name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+        self._counting = counting
 
     @property
     def cache_path(self) -> str | None:
@@ -87,7 +88,9 @@ class KernelCache:
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled."""
+        """Keep what was compiled. Arrays that nobody counts must not leave a function: they would be freed too soon."""
+        if not self._counting and _has_arrays(data.signature.return_type):
+            raise TypeError(f"{self._name} returns an array and is therefore not `inner`, but `making`")
         if not data.library.has_dynamic_globals:
             parts = [pickle.dumps(part) for part in _reduced(data)]
             store(self._name, [kind.name for kind in sig], data.codegen.magic_tuple(), parts)
@@ -96,6 +99,10 @@ class KernelCache:
         """Do nothing: the cache is in use."""
 
     disable = flush = enable
+
+
+def _has_arrays(kind: Any) -> bool:
+    return isinstance(kind, types.Array) or any(_has_arrays(one) for one in getattr(kind, "types", ()))
 
 
 def _reduced(result: Any) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 from likewise.kernels.hashing import U0, U1
 from likewise.kernels.hashtable import TABLE_ODD, slot_range, table_bits
 
@@ -30,7 +30,7 @@ def sum_from(tree, place, total):
     return total
 
 
-@inner
+@making
 def count_holders(starts, ends, sources, n, holders, depth):
     """Write how many sources have a span that holds each span, and how many have each of the n words.
 
@@ -89,7 +89,7 @@ def count_holders(starts, ends, sources, n, holders, depth):
             s = then[s]
 
 
-@inner
+@making
 def choose_spans(starts, ends, sources, order, depth, many, need, chosen):
     """Choose spans, in this order: with a word that at most `many` sources have, or that too few sources have so far.
 

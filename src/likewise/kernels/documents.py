@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import inner, kernel, overload
+from likewise.kernels import inner, kernel, making, overload
 from likewise.kernels.hashing import LOW32, U0, U1, U32, mix
 from likewise.kernels.hashtable import NOBODY, largest_set, owned_table, slot_of, table_bits, without
 from likewise.kernels.probe import counted, meet, neighbours
@@ -158,7 +158,7 @@ def working_space(units):
     return 2 * units + units // 4 + 48
 
 
-@inner
+@making
 def document_shingles(data, start, stop, units, n, recipe, room, values):
     """Write the shingles of one document, with repetitions; return how many there are."""
     n = _chosen_shingles(data, start, stop, units, n, recipe, room, values)
@@ -204,7 +204,7 @@ def set_documents(data, offsets, rows, recipe, values, set_offsets):
     return written
 
 
-@inner
+@making
 def sketch_units(units, n, k, short, seeds, slots, signature, values, digest):
     """Do document_shingles, digest_shingles and sketch.fast together, for a document of at least k units.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 
 U0, U1, U3, U6, U7, U8, U16, U20, U23, U31, U32, U41, U48, U56, U58, U63, U64, U255 = map(
     np.uint64, (0, 1, 3, 6, 7, 8, 16, 20, 23, 31, 32, 41, 48, 56, 58, 63, 64, 255)
@@ -80,7 +80,7 @@ def hash_strings(data, offsets, out):
         out[i] = hash_bytes(data, offsets[i], offsets[i + 1])
 
 
-@inner
+@making
 def hash_separated(data):
     """Hash strings that each end with a zero byte."""
     count = 0

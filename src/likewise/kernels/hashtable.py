@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 from likewise.kernels.hashing import U0, U1, U32
 
 TABLE_ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -43,7 +43,7 @@ def slot_range(n):
     return np.uint64(64 - bits), np.uint64((1 << bits) - 1)
 
 
-@inner
+@making
 def owned_table(n):
     """Return an empty table with owners for n entries: room for the values, and the owners."""
     size = 1 << table_bits(n)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.kernels import Instruction, config, inner, overload
+from likewise.kernels import Instruction, config, inner, making, overload
 
 _as_pointer: Any = Instruction("as_pointer")
 _count: Any = Instruction("count_ones")
@@ -52,11 +52,11 @@ def _interpreted(kind):
     return view
 
 
-words32: Any = _interpreted(ctypes.c_uint32) if config.DISABLE_JIT else inner(_words32)
-words64: Any = _interpreted(ctypes.c_uint64) if config.DISABLE_JIT else inner(_words64)
-octets: Any = _interpreted(ctypes.c_uint8) if config.DISABLE_JIT else inner(_octets)
-floats32: Any = _interpreted(ctypes.c_float) if config.DISABLE_JIT else inner(_floats32)
-floats64: Any = _interpreted(ctypes.c_double) if config.DISABLE_JIT else inner(_floats64)
+words32: Any = _interpreted(ctypes.c_uint32) if config.DISABLE_JIT else making(_words32)
+words64: Any = _interpreted(ctypes.c_uint64) if config.DISABLE_JIT else making(_words64)
+octets: Any = _interpreted(ctypes.c_uint8) if config.DISABLE_JIT else making(_octets)
+floats32: Any = _interpreted(ctypes.c_float) if config.DISABLE_JIT else making(_floats32)
+floats64: Any = _interpreted(ctypes.c_double) if config.DISABLE_JIT else making(_floats64)
 
 
 def ones(x):

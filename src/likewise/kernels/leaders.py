@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 from likewise.kernels.crowds import SLACK
 from likewise.kernels.hashing import U0, U1, U32, U63
 from likewise.kernels.intrinsics import ones
@@ -173,7 +173,7 @@ def prefix_of(count, lack):
     return count - (must - 1) if must > 1 else count
 
 
-@inner
+@making
 def enlist(own, m, c, values, count, members, crowds, leaders):
     """Make a member a leader of its crowd. values: its rare heavy values, `count` of them."""
     b = crowds.first[c] + crowds.counted[c]

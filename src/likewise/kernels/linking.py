@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 from likewise.kernels.hashing import U1, U6, U63, mix
 from likewise.kernels.intrinsics import prefetch
 from likewise.kernels.sorting import run_end
@@ -350,7 +350,7 @@ def block_pairs(members, border, since, records, shift, buckets, places, out):
             start = last + 1
 
 
-@inner
+@making
 def cut_of(scores, n, size):
     """Return the score of the last of the `size` best of the first n scores."""
     heap = np.full(size, -1.0)

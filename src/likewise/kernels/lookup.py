@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 from likewise.kernels.hashing import U0, U32
 from likewise.kernels.hashtable import enter_set, owned_table, spared, spread
 from likewise.kernels.intrinsics import chunk_of, octets, words32, words64
@@ -86,7 +86,7 @@ def stretch(keys, starts, entries, bits, key):
     return low, after_key(keys, low, high, key)
 
 
-@inner
+@making
 def by_bands(queries, i, segment, found, lows, highs):
     """Collect the sets of a segment that share a band with query i, with repetitions; also return the room, if new."""
     bands = queries.keys.shape[1]
@@ -114,7 +114,7 @@ def by_bands(queries, i, segment, found, lows, highs):
     return found, n
 
 
-@inner
+@making
 def by_shingles(queries, i, segment, aim, found, lengths, lows):
     """Collect the sets that have one of the rarest shingles of query i, so many that no set with enough has none.
 
@@ -163,7 +163,7 @@ def distinct_sorted(found, n, times):
     return count
 
 
-@inner
+@making
 def often_first(found, times, n, bands, ordered, ordered_times):
     """Write the numbers in the order of how often they were found, most often first, stably."""
     places = np.zeros(bands + 2, np.int64)
@@ -213,7 +213,7 @@ def shared_with(queries, i, values, least, aim, table, owner, down, mask):
     return spare + least if spare >= 0 else np.int64(-1)
 
 
-@inner
+@making
 def keep_rows(unit, segment, similarity, query, aim, hits, begin, written):
     """Note the rows of a set that are not removed as answers; return the new number of answers, room or no room."""
     low = unit

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 from likewise.kernels.sorting import sort_pairs
 
 ODD = np.uint64(0x9E3779B1)
@@ -115,7 +115,7 @@ def agreeing(first, last, index, after, until, place, hits, write):
                             place[p] += 1
 
 
-@inner
+@making
 def most_turned_alike(poses, hits):
     """Return how many votes there are at most in a cell of rotation, whatever their shift."""
     bins = np.zeros(2 * TURNS, np.int32)
@@ -128,7 +128,7 @@ def most_turned_alike(poses, hits):
     return most
 
 
-@inner
+@making
 def elect(poses, hits, cell, votes, best):
     """Write the votes in the fullest cells, and their mean rotation and shift; `votes` is all 0 and stays so.
 
@@ -251,7 +251,7 @@ def move(a, rotation, x, y, out):
         out[m, 2] = a[m, 2] + rotation
 
 
-@inner
+@making
 def partners(moved, b, near, turned, partner):
     """Pair minutiae that agree, one with one, the best agreement first; return how many pairs there are."""
     partner[:] = -1

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 from likewise.kernels.documents import document_units, longest_text, winnow, working_space
 from likewise.kernels.hashing import U0
 from likewise.kernels.hashtable import largest_set
@@ -95,7 +95,7 @@ def nearest_run(low, high, order, starts, others, sizes, used, now, gap, forward
     return best
 
 
-@inner
+@making
 def join_runs(runs, n, m, length, gap, limit, passages):
     """Put runs together that are close in both documents and in the same order; return how many passages that makes.
 
@@ -240,7 +240,7 @@ class SuspectRuns(NamedTuple):
     filled: Any
 
 
-@inner
+@making
 def make_suspect(n):
     """Return room for a suspect of n words."""
     grams, longer, seeds, whole = make_grams(n), make_grams(n), make_grams(n), make_grams(n)
@@ -285,7 +285,7 @@ def long_runs(suspect, n, other, begin, m, seeds, length, hits, enough):
     return count, total, False
 
 
-@inner
+@making
 def with_room(rows, count):
     """Return these rows, or new ones if they have no room for so many."""
     return rows if rows.shape[0] >= count else np.empty((2 * count, rows.shape[1]), np.int64)

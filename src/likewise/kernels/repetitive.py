@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import inner
+from likewise.kernels import inner, making
 from likewise.kernels.hashing import U0, U1, U63
 from likewise.kernels.hashtable import TABLE_ODD, slot_range, table_bits
 from likewise.kernels.intrinsics import trailing_zeros
@@ -46,7 +46,7 @@ class Automaton(NamedTuple):
     early: Any  # where a run that ends so, of any size, ended first
 
 
-@inner
+@making
 def make_automaton(n):
     """Return room for the automaton of n words."""
     states = 2 * n + 1
@@ -84,7 +84,7 @@ def add_transition(auto, slot, state, word, target):
     auto.first[state] = slot
 
 
-@inner
+@making
 def build_automaton(units, n, auto):
     """Build the suffix automaton of n words; return how many states it has."""
     down, mask = slot_range(3 * n)
@@ -154,7 +154,7 @@ class Longest(NamedTuple):
     marks: Any
 
 
-@inner
+@making
 def make_longest(n):
     """Return room for the longest runs of n words."""
     marks = np.empty((n >> 6) + 1, np.uint64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 from likewise.kernels.hashing import U0, U1, U6, U32, U63, hash_separated, mix, mix_all, unpack_numbers
 from likewise.kernels.hashtable import (
     TABLE_ODD,
@@ -24,7 +24,7 @@ HUGE = 1 << 22
 """A set of more values than this is sorted to find the distinct ones: a hash table would be larger than any cache."""
 
 
-@inner
+@making
 def distinct(values, n, table, owner, stamp, out):
     """Write the distinct values in order of first appearance (of a HUGE set, sorted); return how many there are.
 
@@ -64,7 +64,7 @@ def numbered(values, n, table, owner, counts, stamp, out):
     return n
 
 
-@inner
+@making
 def distinct_sets(values, offsets, out, out_offsets):
     """Drop the repeated values of every set of a ragged array; return how many values are left in all."""
     table, owner = owned_table(min(largest_set(offsets), HUGE))
@@ -144,7 +144,7 @@ def digest_sets(values, offsets, out):
         out[i, 1] = mix(b)
 
 
-@inner
+@making
 def numbered_sets(values, offsets, out, out_offsets):
     """Number the repeated values of every bag of a ragged array; return how many values there are in all."""
     table, owner = owned_table(largest_set(offsets))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import borrowing, inner, kernel, summing
+from likewise.kernels import inner, kernel, making, summing
 from likewise.kernels.intrinsics import ones
 
 PLACES = 4
@@ -24,7 +24,7 @@ BLOCK = 512
 """Vectors whose estimates are found at a time."""
 
 
-@borrowing
+@inner
 def mix(vector, first, count):
     """Replace `count` components, a power of two, by the sums of all of them with the signs of a Hadamard matrix."""
     half = 1
@@ -39,7 +39,7 @@ def mix(vector, first, count):
         vector[j] *= scale
 
 
-@borrowing
+@inner
 def turn(turns, vector):
     """Turn a vector: its components change their signs as a row of `turns` says, and are mixed, for each row."""
     count = 1
@@ -68,7 +68,7 @@ def both_sums(vector):
     return total, square
 
 
-@borrowing
+@inner
 def set_signs(gap, i, count, signs, squares, factors):
     """Note the signs of a difference that was turned, for vector i of the `count` of its cell."""
     width = gap.size
@@ -83,7 +83,7 @@ def set_signs(gap, i, count, signs, squares, factors):
         signs[word * count + i] = bits
 
 
-@borrowing
+@inner
 def largest_gap(a, b):
     """Return the largest absolute difference of components: that whose bits are the largest number."""
     largest = np.int32(0)
@@ -92,7 +92,7 @@ def largest_gap(a, b):
     return np.int32(largest).view(np.float32)
 
 
-@borrowing
+@inner
 def set_places(here, centre, levels, places):
     """Write the four bits of each component of a query, from a centre, as four words per 64 of them; return their
     unit."""
@@ -114,7 +114,7 @@ def set_places(here, centre, levels, places):
     return unit
 
 
-@borrowing
+@inner
 def differing(signs, a, b, c, d, counts):
     """Add by how much words of signs differ from those of a query: a bit counts as much as its place."""
     for i in range(signs.size):
@@ -129,7 +129,7 @@ def put_least(counts, squares, factors, most, twice, least):
         least[i] = squares[i] - factors[i] * (most - twice * np.float32(counts[i]))
 
 
-@borrowing
+@inner
 def least_squares(signs, squares, factors, first, place, unit, width, off, room):
     """Write the least square of the distance of vectors of a cell from a query, less that of the centre.
 
@@ -156,7 +156,7 @@ class SignRoom(NamedTuple):
     least: Any
 
 
-@inner
+@making
 def sign_room(width, size):
     """Return room for vectors of so many components, `size` at a time."""
     words = (width + 63) // 64

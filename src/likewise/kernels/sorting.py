@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 
 FEW = 24
 """Up to this many values are sorted by insertion: fewer than that gain nothing from being partitioned."""
@@ -87,7 +87,7 @@ def sink_pair(keys, others, low, place, last):
     keys[low + place], others[low + place] = key, other
 
 
-@inner
+@making
 def sort_values(values, n):
     """Sort the first n values in place (quicksort, then insertion; parts of a hostile order by a heap)."""
     if n > FEW:
@@ -186,7 +186,7 @@ def is_before(key_a, other_a, key_b, other_b):
     return key_a < key_b or (key_a == key_b and other_a < other_b)
 
 
-@inner
+@making
 def sort_pairs(keys, others, n, most):
     """Sort the first n pairs (keys[i], others[i]) in place, at least until the first `most` are in their places."""
     end = n

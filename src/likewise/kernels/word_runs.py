@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.kernels import inner, kernel
+from likewise.kernels import inner, kernel, making
 from likewise.kernels.hashing import U0, U1, U6, U32, U63
 from likewise.kernels.hashtable import TABLE_ODD, slot_range, table_bits
 from likewise.kernels.text import SHINGLE_BASE, shingles
@@ -42,7 +42,7 @@ class Grams(NamedTuple):
     marks: Any
 
 
-@inner
+@making
 def make_grams(n):
     """Return room for the runs of n words."""
     slots = 1 << table_bits(n)
