@@ -54,7 +54,7 @@ def test_documents_come_back_in_pieces(made, threads, size):
     with tempfile.TemporaryDirectory() as folder, patch.object(spill, "PIECE", size):
         back = stored(chunks, folder, threads)
         assert [back[row] for row in range(len(back))] == expected
-        assert back.digests.tolist() == chunk_digests(chunk_of(expected)).tolist()
+        assert back.digests().tolist() == chunk_digests(chunk_of(expected)).tolist()
         for chunk in back.chunks:
             loaded = chunk.load()
             assert len(loaded.data) < size + longest

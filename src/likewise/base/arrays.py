@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -122,10 +122,12 @@ class Texts:
     """A collection of documents: chunks, in memory or on disk, and the row at which each begins.
 
     What was computed while reading, if it was: `samples`, a hash of each document's length and a few of its bytes, or
-    `digests`, 128 bits of all of it.
+    what `digests` returns, 128 bits of all of it.
     """
 
-    def __init__(self, chunks: Iterable[Chunk], samples: Hashes | None = None, digests: Hashes | None = None) -> None:
+    def __init__(
+        self, chunks: Iterable[Chunk], samples: Hashes | None = None, digests: Callable[[], Hashes] | None = None
+    ) -> None:
         self.chunks = [chunk for chunk in chunks if len(chunk)]
         self.starts: Ints = np.array([0, *itertools.accumulate(map(len, self.chunks))], np.int64)
         self.samples = samples

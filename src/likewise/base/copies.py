@@ -25,7 +25,7 @@ def text_digests(texts: Texts, threads: int) -> Hashes:
     Length and a few bytes are hashed first, and the whole document only where these agree with those of another.
     """
     if texts.digests is not None:
-        return texts.digests
+        return texts.digests()
     samples = texts.samples
     if samples is None:
         samples = _concatenate(list(in_order(lambda chunk: chunk_samples(chunk.load()), texts.chunks, threads)), (0,))

@@ -61,9 +61,14 @@ class PackedTexts(NamedTuple):
 
     def at(self, path: Path) -> Texts:
         """Return the documents, which are in this file."""
-        starts = [0, *self.chunks[:, 0].tolist()]
-        rows = zip(starts, self.chunks.tolist(), strict=False)
-        return Texts([StoredChunk(path, start, *row) for start, row in rows], digests=self.digests)
+        return stored_texts(path, self.chunks, lambda: self.digests)
+
+
+def stored_texts(path: Path, chunks: Ints, digests: Callable[[], Hashes]) -> Texts:
+    """Return the documents that are in a file."""
+    starts = [0, *chunks[:, 0].tolist()]
+    rows = zip(starts, chunks.tolist(), strict=False)
+    return Texts([StoredChunk(path, start, *row) for start, row in rows], digests=digests)
 
 
 class Spill:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,7 +21,7 @@ from likewise.errors import ParameterError
 from likewise.io.ids import names, unique_ids
 from likewise.io.read import Aside, ReadOptions, Source, open_source
 from likewise.io.read.columns import alone
-from likewise.io.spill import PackedTexts, TextBuilder
+from likewise.io.spill import TextBuilder, stored_texts
 from likewise.io.workspace import Draft, Workspace
 from likewise.search.items import Items, SetItems, TextItems
 from likewise.shingle import Shingler, StopWords, Words, parse_shingler
@@ -92,8 +93,8 @@ def collect(
             read = _read(opened, threads, space, None if opened.in_memory else limit, step, tick, log)
         if read is not None:
             return _surveyed(_finished(opened, *read, shingle, options, log), log, threads)
-    packed = PackedTexts(space.array(step, "chunks"), space.array(step, "digests"))
-    texts = packed.at(space.path(step, "texts"))
+    digests = partial(space.array, step, "digests")  # in memory while copies are found, and no longer
+    texts = stored_texts(space.path(step, "texts"), space.array(step, "chunks"), digests)
     ids, scores = (_stored(space.path(step, f"{name}.arrow")) for name in ("ids", "scores"))
     collection = _finished(
         opened, texts, ids[0] if ids else None, scores, shingle, options, log, space.array(step, "lengths")
@@ -224,11 +225,9 @@ def _one_array(chunked: Any) -> Any:
 def joined(a: Items, b: Items) -> Items:
     """Concatenate two collections."""
     if isinstance(a, TextItems) and isinstance(b, TextItems):
-        samples, digests = (
-            None if first is None or second is None else np.concatenate([first, second])
-            for first, second in ((a.texts.samples, b.texts.samples), (a.texts.digests, b.texts.digests))
-        )
-        texts = Texts([*a.texts.chunks, *b.texts.chunks], samples, digests)
+        samples = [one.texts.samples for one in (a, b)]
+        known = None if samples[0] is None or samples[1] is None else np.concatenate([samples[0], samples[1]])
+        texts = Texts([*a.texts.chunks, *b.texts.chunks], known)
         return TextItems(texts, a.shingler, np.concatenate([a.sizes, b.sizes]))
     if isinstance(a, SetItems) and isinstance(b, SetItems):
         offsets = np.concatenate([a.all.offsets, b.all.offsets[1:] + a.all.offsets[-1]])

@@ -160,7 +160,7 @@ def _by_blocks(
     place = folder / "sets"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    blocks = [_SetBlock(place / str(block), limit // count) for block in range(count)]
+    blocks = [_SetBlock(place / str(block), limit // (8 * count)) for block in range(count)]
     for part, sets in items.set_batches(rows, threads):
         by_block = np.argsort(block_of[part], kind="stable")
         sets = sets.take(by_block)
