@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from likewise.base.arrays import TextChunk, Texts
 from likewise.base.copies import chunk_digests
 from likewise.io import spill
-from likewise.io.spill import Spill, TextBuilder
+from likewise.io.spill import Spill, TextBuilder, stored_texts
 
 TEXTS = st.lists(st.text(max_size=9) | st.sampled_from(["", "\0", "é中\U0001f600", "a" * 300]), max_size=8)
 
@@ -41,7 +41,7 @@ def stored(chunks, folder, threads):
         for chunk in chunks:
             packing.add(chunk)
         packed = packing.finish()
-    return packed.at(path)
+    return stored_texts(path, packed.chunks, lambda: packed.digests)
 
 
 @given(CHUNKS, st.integers(1, 3), st.integers(1, 400))
@@ -93,7 +93,7 @@ def test_text_is_packed_more_while_the_disk_is_waited_for(tmp_path):
             packing.add(chunk)
         packed = packing.finish()
     path.write_bytes(slow.getvalue())
-    back = packed.at(path)
+    back = stored_texts(path, packed.chunks)
     assert [back[row] for row in range(40)] == [chunk.text(0) for chunk in chunks]
     codecs = [chunk.codec for chunk in back.chunks]
     assert codecs[:8] == [0] * 8
@@ -156,7 +156,7 @@ def test_documents_go_to_a_file_when_there_are_too_many(made, limit, threads, ea
         assert begun == [True] * spilled
         assert (packed is not None) == builder.packing == spilled
         assert not (spilled and held), "nothing stays in memory"
-        texts = packed.at(Path(folder) / "texts") if spilled else Texts(held)
+        texts = stored_texts(Path(folder) / "texts", packed.chunks) if spilled else Texts(held)
         assert [texts[row] for row in range(len(texts))] == [text for _, texts, _ in made for text in texts]
         builder.close()
     assert no_packers()

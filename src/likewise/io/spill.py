@@ -59,13 +59,9 @@ class PackedTexts(NamedTuple):
     chunks: Ints
     digests: Hashes
 
-    def at(self, path: Path) -> Texts:
-        """Return the documents, which are in this file."""
-        return stored_texts(path, self.chunks, lambda: self.digests)
 
-
-def stored_texts(path: Path, chunks: Ints, digests: Callable[[], Hashes]) -> Texts:
-    """Return the documents that are in a file."""
+def stored_texts(path: Path, chunks: Ints, digests: Callable[[], Hashes] | None = None) -> Texts:
+    """Return the documents that are in a file. digests: returns what is known of them, if it may be asked for."""
     starts = [0, *chunks[:, 0].tolist()]
     rows = zip(starts, chunks.tolist(), strict=False)
     return Texts([StoredChunk(path, start, *row) for start, row in rows], digests=digests)

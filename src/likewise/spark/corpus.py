@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from likewise.base.arrays import Hashes, Ints, Sets, TextChunk, Texts, to_arrow
 from likewise.base.memory import Budget
 from likewise.base.parallel import in_order
-from likewise.io.spill import TextBuilder
+from likewise.io.spill import TextBuilder, stored_texts
 from likewise.search.items import BYTES_A_BYTE, Items, TextItems
 from likewise.search.matches import Sides
 from likewise.search.sketch import SketchPlan
@@ -254,7 +254,7 @@ class Corpus:
             chunks, packed = builder.finish()
         finally:
             builder.close()
-        return TextItems(Texts(chunks) if packed is None else packed.at(path), shingler)
+        return TextItems(Texts(chunks) if packed is None else stored_texts(path, packed.chunks), shingler)
 
     def texts_of(self, rows: Ints, threads: int) -> Iterator[Any]:
         """Yield the texts of these rows, which ascend, in their order."""
